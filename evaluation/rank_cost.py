@@ -41,9 +41,8 @@ from mpigraft.core.model import (
     RankRecord,
     SubmissionRecord,
 )
-from mpigraft.evidence import serialize
 from mpigraft.evidence.world.records import read_witness
-from mpigraft.store import Store
+from mpigraft.store import Store, flatten_evidence
 
 CAMPAIGN = "00000000-0000-4000-8000-000000000001"
 DAY = "2026-01-02T03:04"
@@ -156,7 +155,7 @@ def evidence(ranks: tuple[RankRecord, ...]) -> Evidence:
 
 def fill(folder: Path, layout: Layout, records: Path) -> None:
     ranks = read_witness(records)
-    cache.put("evidence", "key", serialize.flatten_evidence(evidence(ranks)))
+    cache.put("evidence", "key", flatten_evidence(evidence(ranks)))
     hosts = tuple(f"nid{node:06}" for node in range(layout.nodes))
     names = ("k0", "openmpi@5.0.11/ofi-cxi"), ("k1", "openmpi@5.0.11/ob1-tcp")
     with Store(folder).writer() as writer:

@@ -35,8 +35,8 @@ from mpigraft.core.process.command import Completed
 from mpigraft.evidence.files.used import Fingerprint
 from mpigraft.launch import Launched
 from mpigraft.native.programs import Natives
-from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
 from mpigraft.store import Store
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
 

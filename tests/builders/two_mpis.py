@@ -6,8 +6,8 @@ import pytest
 
 from mpigraft.bench.schedule.campaign import Campaign, plan_campaign
 from mpigraft.core.model import Family, MpiInstall, TransportOffer
-from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
 
 OFFERS = {

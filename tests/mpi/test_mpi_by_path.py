@@ -11,7 +11,8 @@ import pytest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family
 from mpigraft.discovery import discover_machine
-from mpigraft.request import read_spec, select_mpis
+from mpigraft.request import read_spec
+from mpigraft.selection import select_mpis
 from tests.mpi.test_run import compiled, ranks_of, run
 
 pytestmark = pytest.mark.mpi

@@ -30,9 +30,9 @@ from mpigraft.knowledge.transports.match import Facts, resolve_transport
 from mpigraft.launch import gpu_select
 from mpigraft.launch import placement as layouts
 from mpigraft.native.programs import choose_natives
-from mpigraft.request.selection import layouts as axes
 from mpigraft.request.spec import CampaignSpec, merge_specs
 from mpigraft.run import plan
+from mpigraft.selection import layouts as axes
 from testbed import cpusets
 
 pytestmark = pytest.mark.mpi

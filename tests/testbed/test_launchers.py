@@ -180,7 +180,7 @@ from mpigraft.launch.launchers import launchers_for
 from mpigraft.launch.launchers.select import supported_pmi
 from mpigraft.native import choose_natives
 from mpigraft.request import CampaignSpec
-from mpigraft.request.selection import MpiSelection, make_configuration, select_mpis
+from mpigraft.selection import (MpiSelection, make_configuration, select_mpis)
 
 machine = discover_machine()
 (mpi,) = select_mpis([sys.argv[1]], [m for m in machine.mpis if m.source == "wheel"])

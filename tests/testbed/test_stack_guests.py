@@ -18,7 +18,7 @@ from mpigraft.core.model import Family, Machine, Replace
 from mpigraft.discovery import discover_machine
 from mpigraft.graft import GraftOptions, examine_stack, plan_stack, stack_install, stack_of_program
 from mpigraft.knowledge import Facts, transport_offers
-from mpigraft.request import mpi_for_guest
+from mpigraft.selection import mpi_for_guest
 from mpigraft.store import Store
 from testbed.easybuild import make_user
 from testbed.engines import PATH, USER

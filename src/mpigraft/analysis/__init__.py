@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from mpigraft.analysis.overtime.history import sort_history as sort_history
     from mpigraft.analysis.overtime.matching import labels_with_values as labels_with_values
     from mpigraft.analysis.overtime.matching import match_configurations as match_configurations
+    from mpigraft.analysis.pairs.matrices import PAIRS_BENCHMARK as PAIRS_BENCHMARK
     from mpigraft.analysis.pairs.matrices import Matrix as Matrix
     from mpigraft.analysis.pairs.matrices import Pair as Pair
     from mpigraft.analysis.pairs.matrices import direction_phrase as direction_phrase
     from mpigraft.analysis.pairs.matrices import is_link as is_link
     from mpigraft.analysis.pairs.matrices import pair_matrices as pair_matrices
-    from mpigraft.analysis.pairs.matrices import pairing_spec as pairing_spec
     from mpigraft.analysis.reasons import reason_of as reason_of
     from mpigraft.analysis.reasons import size_bound as size_bound
     from mpigraft.analysis.steps import judge_steps as judge_steps

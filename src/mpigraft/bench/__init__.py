@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from mpigraft.bench.importing.sources import collect_sources as collect_sources
     from mpigraft.bench.measurement import Outcome as Outcome
     from mpigraft.bench.pipeline import run_campaign as run_campaign
+    from mpigraft.bench.schedule.again import benchmark_command as benchmark_command
+    from mpigraft.bench.schedule.again import native_launches as native_launches
     from mpigraft.bench.schedule.again import repeated_spec as repeated_spec
+    from mpigraft.bench.schedule.benchmarks import pairing_spec as pairing_spec
     from mpigraft.bench.schedule.campaign import Campaign as Campaign
     from mpigraft.bench.schedule.campaign import Step as Step
     from mpigraft.bench.schedule.campaign import campaign_record as campaign_record

@@ -58,23 +58,19 @@ def program(
 ) -> tuple[str, ...]:
     """The native benchmark's command line for one launch that runs all `benchmarks`."""
     names = [":".join([b.name, *(f"{k}={v}" for k, v in b.options)]) for b in benchmarks]
-    words = [
-        str(natives.bench),
-        "--benchmark", ",".join(names),
-        "--min", str(spec.min_size),
-        "--budget", f"{spec.budget_ms:g}",
-        "--buffers", spec.buffers,
-    ]  # fmt: skip
+    words = (str(natives.bench), *native_words(spec, names))
+    starts = any(b.name == "launch_time" for b in benchmarks)
+    return (*words, "--launched", NOW) if starts else words
+
+
+def native_words(spec: CampaignSpec, names: Sequence[str]) -> tuple[str, ...]:
+    """Write the options of mpigraft-bench (docs/reference/native.md) for benchmarks by name. A
+    largest size that was requested is passed on: what does not fit into memory is refused."""
+    words = ["--benchmark", ",".join(names), "--min", str(spec.min_size)]
+    words += ["--budget", f"{spec.budget_ms:g}", "--buffers", spec.buffers]
     if spec.max_size != CampaignSpec().max_size:
-        words += [
-            "--max",
-            str(spec.max_size),
-        ]  # asked for: what does not fit into memory is refused
-    if not spec.validate:
-        words.append("--no-validate")
-    if any(b.name == "launch_time" for b in benchmarks):
-        words += ["--launched", NOW]
-    return tuple(words)
+        words += ["--max", str(spec.max_size)]
+    return tuple(words if spec.validate else [*words, "--no-validate"])
 
 
 Read = Callable[[Launched], Parsed]  # measurements of a launch; raises UsageError

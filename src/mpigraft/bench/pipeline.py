@@ -51,7 +51,7 @@ from mpigraft.evidence import error_from_findings, evidence_of, make_starter, re
 from mpigraft.graft import due_leases, materialize, paths_in_guest
 from mpigraft.launch import THIS_HOST, placement_for
 from mpigraft.native import Natives, choose_natives
-from mpigraft.request import reached_nodes
+from mpigraft.selection import reached_nodes
 from mpigraft.store import Store, Writer
 
 ALL = Shard()

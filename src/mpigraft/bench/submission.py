@@ -24,6 +24,7 @@ from mpigraft.bench.schedule.campaign import (
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import (
+    MAX_COUNT,
     Allocation,
     AllocationRecord,
     CampaignRecord,
@@ -38,11 +39,13 @@ from mpigraft.core.model import (
     Machine,
     Shard,
     SubmissionRecord,
+    parse_layout,
 )
 from mpigraft.core.process import run_command
 from mpigraft.core.serialize import canonical
-from mpigraft.launch import MAX_COUNT, SCHEDULERS, parse_layout, submit_script
-from mpigraft.request import CampaignSpec, library_digests, stored_spec
+from mpigraft.launch import SCHEDULERS, submit_script
+from mpigraft.request import CampaignSpec, stored_spec
+from mpigraft.selection import library_digests
 from mpigraft.store import Store
 
 SCONTROL_LIMIT_S = 10.0

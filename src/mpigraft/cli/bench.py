@@ -251,7 +251,7 @@ def command(
         return
     allocation = find_nodes(hosts, hostfile, agent)
     if pairs:
-        from mpigraft.analysis import pairing_spec
+        from mpigraft.bench import pairing_spec
 
         spec = pairing_spec(spec, allocation.hosts)
     here = here or bool(hosts or hostfile)
@@ -306,7 +306,7 @@ def measure(store: Store, task: Task) -> str:
         run_campaign,
     )
     from mpigraft.cli.progress import Progress
-    from mpigraft.request import library_digests
+    from mpigraft.selection import library_digests
 
     machine = examine_machine()
     try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.graft import GuestMpi
-    from mpigraft.request import FitVerdicts, TriedFit
+    from mpigraft.selection import FitVerdicts, TriedFit
 
 PROGRAMS = 4  # that a line names
 SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
@@ -73,7 +73,7 @@ def command(
       mpigraft check /cvmfs/software.eessi.io/versions/2023.06/software/linux/x86_64/amd/zen3
     """
     from mpigraft.core.serialize import document
-    from mpigraft.request import FitRequest, cached_verdicts, fit_verdicts
+    from mpigraft.selection import FitRequest, cached_verdicts, fit_verdicts
 
     replaced = read_replace(replace)
     mpi = _single_spec(specs or ())
@@ -129,7 +129,7 @@ def _single_spec(specs: Sequence[str]) -> str:
 def chosen_mpis(spec: str, here: MachineFacts) -> list[str]:
     """The id of the MPI that was named, or all. Of several that a family names, the first that
     works."""
-    from mpigraft.request import select_mpis
+    from mpigraft.selection import select_mpis
 
     hits = select_mpis([spec] if spec else [], here.mpis)
     if not spec:
@@ -203,7 +203,7 @@ def lines(tried: TriedFit, own: GuestMpi | None = None) -> Iterator[str]:
 
 def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
     """What fits in place of what does not."""
-    from mpigraft.request import describe_fits, describe_wheels
+    from mpigraft.selection import describe_fits, describe_wheels
 
     if verdicts.ok:
         return

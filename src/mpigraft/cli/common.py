@@ -228,7 +228,7 @@ def find_nodes(hosts: str = "", hostfile: str = "", agent: str = "") -> Allocati
 
 def tell_component(allocation: Allocation) -> None:
     """Tell which component of a heterogeneous job is used: a launcher sees one alone."""
-    from mpigraft.launch import fold_hosts
+    from mpigraft.core.hostlist import fold_hosts
 
     if allocation.component:
         where = fold_hosts(allocation.hosts, 5)

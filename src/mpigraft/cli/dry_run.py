@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def nodes_of_job(spec: CampaignSpec, nodes: Allocation, login: str) -> Allocation:
     """For a plan on a login node: as many nodes like it as the layouts need. Tells so."""
+    from mpigraft.core.model import MAX_COUNT, parse_layout
     from mpigraft.core.numbers import counted
-    from mpigraft.launch import MAX_COUNT, parse_layout
 
     counts = [*spec.nodes, *(parse_layout(text, MAX_COUNT**2).nodes for text in spec.layout)]
     if nodes.here and (most := max(counts, default=1)) > 1:

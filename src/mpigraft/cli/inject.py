@@ -135,7 +135,7 @@ def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
 
 def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
     from mpigraft.cli.check import first_usable
-    from mpigraft.request import select_mpis
+    from mpigraft.selection import select_mpis
 
     hits = select_mpis([spec], here.mpis)
     chosen = first_usable(hits)

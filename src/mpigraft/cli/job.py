@@ -106,7 +106,7 @@ Stdin = Annotated[str, option("WHO", "Ranks that read standard input: 0, all or 
 
 def requested_job(options: Mapping[str, Any], verb: str = "run") -> RunSpec:
     """Make the request of the options of the command `verb`, by name. Raises UsageError."""
-    from mpigraft.launch import refuse_count
+    from mpigraft.core.model import refuse_count
     from mpigraft.request import STDIN
 
     stdin = options["stdin"]
@@ -140,7 +140,7 @@ def job_spec(
 ) -> RunSpec:
     """Lay the flags that were given over the site's profile. `where` are those about nodes and
     places, of which a profile says nothing. Raises UsageError."""
-    from mpigraft.launch import refuse_count
+    from mpigraft.core.model import refuse_count
     from mpigraft.request import JobPlacement, RunSpec, mpmd_programs, read_site
 
     profile = read_site(os.environ)
@@ -184,8 +184,9 @@ def decide_job(
     is known already. Raises MpigraftError."""
     from mpigraft.core import reads
     from mpigraft.discovery import discover_machine, with_places
-    from mpigraft.request import drop_forbidden_fixes, job_subject
+    from mpigraft.request import job_subject
     from mpigraft.run import keep_refusal, plan_job, start_key
+    from mpigraft.selection import drop_forbidden_fixes
 
     environ = dict(os.environ)
     try:

@@ -73,15 +73,8 @@ def command(
       mpigraft layout 2x8x7:l3cache+gpus --machine lumi-g.json
       mpigraft layout --ranks-per-node 4 --map-by numa --launcher srun
     """  # fmt: skip
-    from mpigraft.core.model import Placement
-    from mpigraft.launch import (
-        assign_cpus,
-        launchers_here,
-        layout_key,
-        parse_layout,
-        placement_for,
-        render_launchers,
-    )
+    from mpigraft.core.model import Placement, layout_key, parse_layout
+    from mpigraft.launch import assign_cpus, launchers_here, placement_for, render_launchers
 
     flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, None, None, False)
     if layout and (flags or per_node is not None):

@@ -123,7 +123,7 @@ def command(
         force=force,
         engine_options=tuple(site.get("engine_options", ())),
     )
-    from mpigraft.request import examine_subject
+    from mpigraft.selection import examine_subject
 
     given = locals()
     typed = typed_options({flag: given[name] for flag, name in FLAGS.items()})
@@ -148,7 +148,7 @@ def command(
 
 def _planned(examined: Guest, spec: str, options: GraftOptions) -> GraftPlan:
     from mpigraft.graft import materialize, own_mpi_of, plan_graft
-    from mpigraft.request import fetchable_mpis, fitting_mpis, select_mpis, suggest_mpis
+    from mpigraft.selection import fetchable_mpis, fitting_mpis, select_mpis, suggest_mpis
 
     here = examine_machine(mpis=[spec])
     hits = select_mpis([spec], here.mpis)

@@ -216,7 +216,7 @@ def _without_absent(spec: CampaignSpec, machine: Machine) -> CampaignSpec:
     """The same without MPIs that are not here any more, each of which is said. Raises MissingError
     where none is left."""
     from mpigraft.discovery import module_mpis, with_places
-    from mpigraft.request import select_mpis
+    from mpigraft.selection import select_mpis
 
     mpis = module_mpis(with_places(machine, spec.mpi), spec.modules).mpis
     absent: dict[str, MissingError] = {}

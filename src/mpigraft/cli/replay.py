@@ -131,7 +131,7 @@ def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:
     """The program for the ABI of the MPI that was requested; where several MPIs may be taken, of
     one with the ABI that was recorded. Raises MissingError."""
     from mpigraft.native import Natives
-    from mpigraft.request import select_mpis
+    from mpigraft.selection import select_mpis
 
     abis = [recorded]
     for name in spec.mpi_names:

@@ -96,7 +96,8 @@ def lines(status: Status, *, silent: bool = False) -> Iterator[str]:
 
 
 def _share(share: ShareStatus, silent: bool) -> str:
-    from mpigraft.launch import fold_hosts, waiting_reason
+    from mpigraft.core.hostlist import fold_hosts
+    from mpigraft.launch import waiting_reason
 
     made = counted(share.launches, "launch")
     where = f" on {fold_hosts(share.nodes.split(','), SHOWN)}" if share.nodes else ""

@@ -94,7 +94,7 @@ def _answers(
     """Of each MPI; one that was not named may refuse, as long as another answers."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from mpigraft.request import select_mpis
+    from mpigraft.selection import select_mpis
 
     def query(mpi: MpiInstall) -> Answer | MpigraftError:
         try:
@@ -116,7 +116,7 @@ def _answers(
 def _pair(
     machine: Machine, specs: tuple[str, str], transport: str, words: Sequence[str], build: str
 ) -> list[Answer]:
-    from mpigraft.request import select_mpis
+    from mpigraft.selection import select_mpis
 
     chosen: list[MpiInstall] = []
     for spec in specs:

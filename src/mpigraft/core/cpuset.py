@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 NAMES = {"cgroup2": ("0", ""), "cgroup": ("", "cpuset")}  # hierarchy, controller in /proc/*/cgroup
 FILES = {"cgroup2": "cpuset.cpus.effective", "cgroup": "cpuset.cpus"}
@@ -42,6 +43,14 @@ def ranges(text: str) -> Iterator[int]:
         if not match or int(match[2] or match[1]) < int(match[1]):
             raise ValueError(f"{part!r} is not a range")
         yield from range(int(match[1]), int(match[2] or match[1]) + 1)
+
+
+def format_cpus(cpus: Iterable[int]) -> str:
+    """`0-3,8`: CPUs as most launchers write them."""
+    ordered = sorted(set(cpus))
+    starts = [ordered[0], *(b for a, b in pairwise(ordered) if b != a + 1)] if ordered else []
+    ends = [*(a for a, b in pairwise(ordered) if b != a + 1), *ordered[-1:]]
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
 def _mounts(text: str) -> list[tuple[str, str]]:

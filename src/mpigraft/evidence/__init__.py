@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from mpigraft.evidence.runner import preloadable_natives as preloadable_natives
     from mpigraft.evidence.runner import records_folder as records_folder
     from mpigraft.evidence.runner import refused_evidence as refused_evidence
-    from mpigraft.evidence.serialize import flatten_evidence as flatten_evidence
-    from mpigraft.evidence.serialize import revive_evidence as revive_evidence
     from mpigraft.evidence.wireup import WORLD_CODES as WORLD_CODES
     from mpigraft.evidence.wireup import verify_wireup as verify_wireup
     from mpigraft.evidence.world.bindings import BINDING_CODES as BINDING_CODES

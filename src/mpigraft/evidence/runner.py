@@ -33,7 +33,7 @@ from mpigraft.core.model import (
 from mpigraft.core.noexec import refuse_noexec
 from mpigraft.core.process import Completed, run_command
 from mpigraft.core.write import make_folder, write_whole
-from mpigraft.evidence import judge, keys, serialize
+from mpigraft.evidence import judge, keys
 from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
 from mpigraft.evidence.files.config import OWN_SURROUNDINGS, Surroundings, mpi_config_files
 from mpigraft.evidence.world.failures import explain_failure
@@ -50,6 +50,7 @@ from mpigraft.launch import (
     prepare_launch,
 )
 from mpigraft.native import NOW, Natives
+from mpigraft.store import flatten_evidence, revive_evidence
 
 PROBE_LIMIT_S = 60.0
 START_LIMIT_S = 20.0  # of one that finds out why a job did not start
@@ -302,7 +303,7 @@ def evidence_of(
     cached = cache.get("evidence", key) if outlives_job(nodes) else None
     with contextlib.suppress(ValueError, TypeError, KeyError):  # kept by another version
         if cached is not None:
-            return serialize.revive_evidence(cached)
+            return revive_evidence(cached)
     words = judge.probe_program(programs, configuration.buffers)
     limit_s = PROBE_LIMIT_S + PER_RANK_S * layout.ranks
     for _ in range(2):
@@ -318,7 +319,7 @@ def evidence_of(
         )
     clear = evidence.ok and all(f.code != "wire-unclear" for f in evidence.findings)
     if clear and outlives_job(nodes) and current_key() == key:  # else a file changed while it ran
-        cache.put("evidence", key, serialize.flatten_evidence(evidence))
+        cache.put("evidence", key, flatten_evidence(evidence))
     return evidence
 
 

@@ -11,7 +11,6 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.launch.command import engine_context as engine_context
-    from mpigraft.launch.command import granted_cpus as granted_cpus
     from mpigraft.launch.command import prepare_launch as prepare_launch
     from mpigraft.launch.describe import RenderedCommand as RenderedCommand
     from mpigraft.launch.describe import launchers_here as launchers_here
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from mpigraft.launch.hosts.allocation import THIS_HOST as THIS_HOST
     from mpigraft.launch.hosts.allocation import find_allocation as find_allocation
     from mpigraft.launch.hosts.comparison import compare_nodes as compare_nodes
-    from mpigraft.launch.hosts.hostlist import fold_hosts as fold_hosts
     from mpigraft.launch.hosts.partitions import discover_partition as discover_partition
     from mpigraft.launch.hosts.partitions import keep_document as keep_document
     from mpigraft.launch.hosts.partitions import node_differences as node_differences
@@ -30,22 +28,12 @@ if TYPE_CHECKING:
     from mpigraft.launch.launch_request import LaunchRequest as LaunchRequest
     from mpigraft.launch.launch_request import Tracing as Tracing
     from mpigraft.launch.launched import Launched as Launched
-    from mpigraft.launch.launchers.parts import format_cpus as format_cpus
     from mpigraft.launch.launchers.select import FIX as FIX
     from mpigraft.launch.launchers.select import launcher_name as launcher_name
     from mpigraft.launch.launchers.select import launchers_for as launchers_for
     from mpigraft.launch.launchers.select import split_reason as split_reason
-    from mpigraft.launch.placement import BIND_TO as BIND_TO
-    from mpigraft.launch.placement import LAYOUT_PATTERN as LAYOUT_PATTERN
-    from mpigraft.launch.placement import MAP_BY as MAP_BY
-    from mpigraft.launch.placement import MAX_COUNT as MAX_COUNT
-    from mpigraft.launch.placement import Core as Core
     from mpigraft.launch.placement import assign_cpus as assign_cpus
-    from mpigraft.launch.placement import cores_of as cores_of
-    from mpigraft.launch.placement import layout_key as layout_key
-    from mpigraft.launch.placement import parse_layout as parse_layout
     from mpigraft.launch.placement import placement_for as placement_for
-    from mpigraft.launch.placement import refuse_count as refuse_count
     from mpigraft.launch.schedulers.reasons import waiting_reason as waiting_reason
     from mpigraft.launch.schedulers.registry import SCHEDULERS as SCHEDULERS
     from mpigraft.launch.schedulers.registry import cancel_jobs as cancel_jobs

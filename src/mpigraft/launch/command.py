@@ -27,6 +27,7 @@ from mpigraft.core.model import (
     MpiInstall,
     Order,
     Scope,
+    granted_cpus,
 )
 from mpigraft.core.write import process_umask
 from mpigraft.graft import ENGINES, find_engine, graft_environment, graft_folder, wrap_program
@@ -153,12 +154,6 @@ def _crowded(layout: Layout, allocation: Allocation, cores: int | None) -> bool:
     own = _own_cores() if cores is None else cores
     granted = granted_cpus(allocation, layout.nodes)
     return layout.ranks_per_node * layout.threads > min(own, *granted)
-
-
-def granted_cpus(allocation: Allocation, nodes: int) -> tuple[int, ...]:
-    """Count the CPUs of a job on each of its first nodes; one huge number where this is not known,
-    so that it bounds nothing."""
-    return allocation.cpus[:nodes] or (1 << 30,)
 
 
 def _own_cores(cpus: Iterable[int] | None = None, system: Path = CPUS) -> int:

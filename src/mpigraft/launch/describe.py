@@ -18,12 +18,12 @@ from mpigraft.core.model import (
     Order,
     Placement,
     Scope,
+    cores_of,
 )
 from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers.hardware import in_order
 from mpigraft.launch.launchers.registry import LAUNCHERS
-from mpigraft.launch.placement import cores_of
 
 PROGRAM = ("PROGRAM",)
 FAMILIES = {"prrte": Family.OPENMPI, "orte": Family.OPENMPI, "hydra": Family.MPICH}

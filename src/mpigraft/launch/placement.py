@@ -1,4 +1,4 @@
-"""Layouts: read from words, and turned into the CPUs and the GPU of each rank of a node.
+"""Turn layouts into the CPUs and the GPU of each rank of a node.
 
 Each launcher has its own options for binding, and some know no L3 cache. So the CPUs are chosen
 here, once, from what `discover` found, and every launcher gets the same ones.
@@ -6,92 +6,24 @@ here, once, from what `discover` found, and every launcher gets the same ones.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
-from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement
-from mpigraft.knowledge import nearest_cpus
-
-MAP_BY = ("core", "l3cache", "numa", "socket", "node")
-BIND_TO = ("core", "l3cache", "numa", "socket", "none")
-LAYOUT_PATTERN = re.compile(
-    r"(?P<nodes>\d{1,6})x(?P<ranks>\d{1,6})(?:x(?P<threads>\d{1,6}))?"
-    r"(?::(?P<map>[a-z0-9]+))?(?:-(?P<bind>[a-z0-9]+))?(?P<gpus>\+gpus)?",
-    re.ASCII,
+from mpigraft.core.model import (
+    MAP_BY,
+    Allocation,
+    Core,
+    Cpu,
+    Gpu,
+    Layout,
+    Machine,
+    Placement,
+    cores_of,
+    count_cores,
 )
-EXAMPLE = "for example 2x8 (nodes x ranks per node), 2x8x7 with threads, 2x8x7:l3cache-numa+gpus"
-
-MAX_COUNT = 999_999  # nodes, ranks and threads, each: what LAYOUT_PATTERN has room for
-
-Core = tuple[int, ...]  # its CPUs: one, or as many as it has hardware threads
-
-
-# ------------------------------------------------------------------ words
-
-
-def parse_layout(text: str, cores: int) -> Layout:
-    """Read a layout from its key: `2x8x7:l3cache-numa+gpus`. Where a mapping or a binding is
-    written, launchers get the CPUs, of `2x8:core` and `2x8-core` too. More ranks times threads
-    than `cores` of a node are not bound; raises UsageError where they were to be, and for other
-    words."""
-    match = LAYOUT_PATTERN.fullmatch(text)
-    numbers = [int(match[name] or 1) for name in ("nodes", "ranks", "threads")] if match else [0]
-    if match is None or 0 in numbers:
-        raise UsageError.of("layout-invalid", text=text, example=EXAMPLE)
-    nodes, ranks, threads = numbers
-    map_by, bind = match["map"] or "core", match["bind"] or ""
-    _refuse_unknown(f"layout {text!r}: mapping", map_by, MAP_BY)
-    _refuse_unknown(f"layout {text!r}: binding", bind or "core", BIND_TO)
-    crowded = ranks * threads > cores
-    if crowded and bind not in ("", "none"):
-        raise UsageError.of(
-            "layout-binds-too-much", text=text, ranks=ranks, each=_cores(threads), total=cores
-        )
-    explicit, gpus = bool(match["map"] or bind), bool(match["gpus"])
-    bind = "none" if crowded else bind or "core"
-    usual = (map_by, bind) == ("core", "core") and not gpus  # else the key tells by itself
-    return Layout(nodes, ranks, threads, bind, map_by, gpus, explicit=explicit and usual)
-
-
-def layout_key(
-    nodes: int,
-    ranks_per_node: int,
-    threads: int = 1,
-    map_by: str = "",
-    bind_to: str = "",
-    gpus: bool = False,
-) -> str:
-    """Write the key that flags mean, for `parse_layout`: what was given, and no default for what
-    was not. Raises UsageError, naming the flag."""
-    numbers = {"--nodes": nodes, "--ranks-per-node": ranks_per_node, "--threads": threads}
-    for flag, number in numbers.items():
-        refuse_count(flag, number)
-    _refuse_unknown("--map-by", map_by or "core", MAP_BY)
-    _refuse_unknown("--bind-to", bind_to or "core", BIND_TO)
-    words = f"{nodes}x{ranks_per_node}" + (f"x{threads}" if threads > 1 else "")
-    words += (f":{map_by}" if map_by else "") + (f"-{bind_to}" if bind_to else "")
-    return f"{words}{'+gpus' if gpus else ''}"
-
-
-def refuse_count(flag: str, number: int) -> None:
-    """Raise UsageError for an invalid number of nodes, ranks or threads."""
-    if not 1 <= number <= MAX_COUNT:
-        raise UsageError.of("number-invalid", flag=flag, value=number, most=MAX_COUNT)
-
-
-def _refuse_unknown(what: str, word: str, known: tuple[str, ...]) -> None:
-    if word not in known:
-        raise UsageError.of("word-unknown", what=what, word=word, known=", ".join(known))
-
-
-def _cores(count: int) -> str:
-    return "one core" if count == 1 else f"{count} cores"
-
-
-# ------------------------------------------------------------------ places
+from mpigraft.knowledge import nearest_cpus
 
 
 def placement_for(layout: Layout, machine: Machine, nodes: Allocation) -> Placement:
@@ -132,19 +64,6 @@ def assign_cpus(layout: Layout, cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Placement
     return Placement(bound, tuple(alike[n].index for n in chosen), vendor)
 
 
-def cores_of(cpu: Cpu) -> tuple[Core, ...]:
-    """Physical cores in the order of the hardware, socket by socket. Some machines number CPUs
-    across sockets in turn: those of neighbouring numbers are then far from each other."""
-    cpus = sorted({c for group in (*cpu.numa, *cpu.l3) for c in group} or range(cpu.threads))
-    cores = cpu.core_cpus or tuple((c,) for c in cpus)
-    levels = [_index(groups) for groups in (cpu.socket_cpus, cpu.numa, cpu.l3)]
-
-    def position(core: Core) -> tuple[int, ...]:
-        return (*(level.get(core[0], -1) for level in levels), core[0])
-
-    return tuple(sorted(cores, key=position))
-
-
 def groups_of(level: str, cpu: Cpu) -> tuple[tuple[int, ...], ...]:
     """CPUs of each l3cache, numa or socket; of another level all CPUs as one group."""
     match level:
@@ -155,10 +74,6 @@ def groups_of(level: str, cpu: Cpu) -> tuple[tuple[int, ...], ...]:
         case "socket":
             return cpu.socket_cpus
     return (tuple(sorted(c for core in cores_of(cpu) for c in core)),)
-
-
-def _index(groups: Iterable[Iterable[int]]) -> dict[int, int]:
-    return {c: n for n, group in enumerate(groups) for c in group}
 
 
 def _homes(layout: Layout, cpu: Cpu, nearest: Sequence[Core]) -> list[list[Core]]:
@@ -196,7 +111,7 @@ def _no_room(layout: Layout, cpu: Cpu) -> UsageError:
     """Say which limit is exceeded, and what would fit."""
     ranks, threads, level = layout.ranks_per_node, layout.threads, layout.map_by
     total = len(cores_of(cpu))
-    want = f"layout {layout.key} needs {ranks} ranks with {_cores(threads)} each on a node"
+    want = f"layout {layout.key} needs {ranks} ranks with {count_cores(threads)} each on a node"
     if ranks * threads > total:
         return UsageError.of("layout-too-large", want=want, total=total)
     groups = groups_of(level, cpu)

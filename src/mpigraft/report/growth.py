@@ -10,9 +10,8 @@ from typing import Any
 
 from mpigraft.analysis import LAW_REACH, LAWS, Growth, Law, fit_growth
 from mpigraft.core import numbers
-from mpigraft.core.model import EvidenceRecord, RankRecord
+from mpigraft.core.model import LAYOUT_PATTERN, EvidenceRecord, RankRecord
 from mpigraft.core.serialize import plain
-from mpigraft.launch import LAYOUT_PATTERN
 from mpigraft.native import STARTUP
 from mpigraft.report.contents import ReportData
 from mpigraft.report.figures.growth_picture import picture

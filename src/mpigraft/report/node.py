@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpigraft.core.model import Cpu, Gpu, Layout, Machine, Placement
+from mpigraft.core.cpuset import format_cpus
+from mpigraft.core.model import Core, Cpu, Gpu, Layout, Machine, Placement, cores_of
 from mpigraft.core.text import WIDTH, fold
 from mpigraft.knowledge import nearest_cpus
-from mpigraft.launch import Core, cores_of, format_cpus
 
 if TYPE_CHECKING:
     from rich.console import Console

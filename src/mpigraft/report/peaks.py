@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from mpigraft.launch import LAYOUT_PATTERN
+from mpigraft.core.model import LAYOUT_PATTERN
 from mpigraft.report.contents import ReportData
 from mpigraft.report.software import document
 from mpigraft.report.wording.counts import Section

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core import numbers
-from mpigraft.core.model import Comparison
-from mpigraft.launch import LAYOUT_PATTERN
+from mpigraft.core.model import LAYOUT_PATTERN, Comparison
 from mpigraft.report.wording.counts import Section, Subject, sections
 
 CLASSES = (("small", 1, 1 << 10), ("medium", 1 << 10, 1 << 16), ("large", 1 << 16, 1 << 62))

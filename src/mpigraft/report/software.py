@@ -9,9 +9,9 @@ from typing import Any
 
 from mpigraft.core import numbers
 from mpigraft.core.env import redact
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import GuestKind, Replace
 from mpigraft.core.text import join_some
-from mpigraft.launch import fold_hosts
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
 

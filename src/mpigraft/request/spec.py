@@ -14,9 +14,9 @@ from typing import Any
 
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
+from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.discovery import is_place
 from mpigraft.knowledge import Given
-from mpigraft.launch import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.request.apps import App, read_app_lines, read_apps
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits

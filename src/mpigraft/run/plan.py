@@ -63,24 +63,26 @@ from mpigraft.request import (
     STDIN,
     CampaignSpec,
     JobSubject,
-    MpiSelection,
     RunSpec,
     UserEnvironment,
     decide_layout,
-    fetchable_mpis,
     filter_environment,
+    job_subject,
+    parse_bind,
+    program_of,
+    suggest_programs,
+    without_host_mpi,
+)
+from mpigraft.selection import (
+    MpiSelection,
+    fetchable_mpis,
     first_mpi,
     fitting_mpis,
-    job_subject,
     make_configuration,
     mpi_for_guest,
     mpi_for_programs,
-    parse_bind,
-    program_of,
     select_mpis,
     suggest_mpis,
-    suggest_programs,
-    without_host_mpi,
 )
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years

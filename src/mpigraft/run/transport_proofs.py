@@ -11,7 +11,8 @@ from mpigraft.core.model import Layout, Machine, MpiInstall, TransportOffer
 from mpigraft.evidence import evidence_of, make_starter, refused_evidence
 from mpigraft.knowledge import Facts, transport_offers
 from mpigraft.native import choose_natives
-from mpigraft.request import CampaignSpec, MpiSelection, make_configuration, reached_nodes
+from mpigraft.request import CampaignSpec
+from mpigraft.selection import MpiSelection, make_configuration, reached_nodes
 
 PAIR = Layout(1, 2, bind="none")
 

@@ -18,8 +18,8 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import plain, revive
 from mpigraft.core.text import printable
-from mpigraft.evidence import revive_evidence
 from mpigraft.store import bounds, file
+from mpigraft.store.evidence_columns import revive_evidence
 
 T = TypeVar("T")
 NESTED = ("findings", "artefacts", "hosts", "conditions")  # JSON that the model nests

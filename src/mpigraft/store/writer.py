@@ -30,8 +30,8 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import canonical, plain
 from mpigraft.core.write import make_folder
-from mpigraft.evidence import flatten_evidence
 from mpigraft.store import file
+from mpigraft.store.evidence_columns import flatten_evidence
 
 VALUE_COLUMNS = [
     f.name for f in fields(Measurement) if f.name not in ("benchmark", "samples")

@@ -24,9 +24,9 @@ from mpigraft.graft.stack.generations.reading import GenerationRecord
 from mpigraft.graft.stack.override.content import Source
 from mpigraft.native import Natives
 from mpigraft.native.programs import GPU_SELECT, RELAY
-from mpigraft.request import MpiSelection, make_configuration
 from mpigraft.request.site import read_site
 from mpigraft.request.spec import CampaignSpec, read_spec
+from mpigraft.selection import MpiSelection, make_configuration
 from mpigraft.store import Store
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.plans import a_plan, label, plan
@@ -136,7 +136,7 @@ def graft_plan(folder: Path) -> m.GraftPlan:
 def keys(patch: pytest.MonkeyPatch, folder: Path) -> dict[str, object]:
     """Every key that results, proofs and grafts of the day before are kept under."""
     make_up_transports(patch)
-    patch.setattr("mpigraft.request.selection.configurations.library_digests", contents)
+    patch.setattr("mpigraft.selection.configurations.library_digests", contents)
     campaign = the_campaign()
     return {
         "configurations": configuration_keys(),

@@ -41,7 +41,7 @@ NODES = (
 PAIRS = (
     "SIX", "BOTH", "LEAST_LAUNCHES", "SHOWN", "pair_matrices", "pair_findings",
     "direction_phrase", "_parts_finding", "_matrix", "_slow_nodes", "_logs", "_parts", "_between",
-    "_joined", "_within", "_without", "_outliers", "_times", "pairing_spec",
+    "_joined", "_within", "_without", "_outliers", "_times",
 )  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME_LAWS = {

@@ -17,12 +17,9 @@ from mpigraft.analysis.pairs.matrices import (
     direction_phrase,
     pair_findings,
     pair_matrices,
-    pairing_spec,
 )
 from mpigraft.analysis.pairs.outliers import LEAST, Way
-from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Level, ValueRow
-from mpigraft.request.spec import CampaignSpec
 
 Links = dict[Pair, float]
 NO_PARTS = ((), 1.0)
@@ -347,22 +344,3 @@ def test_a_direction_is_named_where_there_is_one() -> None:
     assert direction_phrase(Way.SENDING) == " in sending"
     assert direction_phrase(Way.RECEIVING) == " in receiving"
     assert direction_phrase(Way.BOTH) == " in sending and in receiving"
-
-
-# ------------------------------------------------------------------ the wish
-
-
-def test_one_rank_on_each_node() -> None:
-    asked = pairing_spec(CampaignSpec(mpi=("mpich",)), ("n1", "n2", "n3"))
-    assert (asked.benchmark, asked.layout, asked.mpi) == (("pairs",), ("3x1",), ("mpich",))
-    assert asked.name == "pairs"
-    assert pairing_spec(CampaignSpec(name="mine"), ("n1", "n2")).name == "mine"
-    with pytest.raises(UsageError, match="needs two nodes"):
-        pairing_spec(CampaignSpec(), ("n1",))
-    for other in (
-        CampaignSpec(benchmark=("latency",)),
-        CampaignSpec(layout=("2x2",)),
-        CampaignSpec(nodes=(2,)),
-    ):
-        with pytest.raises(UsageError, match="sets benchmark and layout"):
-            pairing_spec(other, ("n1", "n2"))

@@ -24,8 +24,7 @@ from mpigraft.analysis.growth.laws import (
 )
 from mpigraft.analysis.growth.scaling import Growth, fit_growth, predict
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import RankRecord, ValueRow
-from mpigraft.launch.placement import parse_layout
+from mpigraft.core.model import RankRecord, ValueRow, parse_layout
 from mpigraft.report import growth as shown
 
 RANKS = (1, 2, 4, 8, 16, 32, 64)

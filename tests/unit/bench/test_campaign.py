@@ -31,8 +31,8 @@ from mpigraft.core.model import (
     NetLibrary,
     Origin,
 )
-from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.two_mpis import MACHINE, contents, make_up_transports, planned
 

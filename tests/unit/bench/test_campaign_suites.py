@@ -12,9 +12,9 @@ from mpigraft.bench.schedule.campaign import Step, resume_campaign, schedule_lau
 from mpigraft.cli.dry_run import benchmark_lines, plan_lines
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import Family, MpiInstall
-from mpigraft.request import MpiSelection
 from mpigraft.request.apps import App
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import MpiSelection
 from tests.builders.two_mpis import MACHINE, contents, make_up_transports, planned
 
 

@@ -31,8 +31,8 @@ from mpigraft.core.model import (
     SubmissionRecord,
 )
 from mpigraft.core.serialize import canonical
-from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
 from mpigraft.store import Store
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
 from tests.builders.records import CAMPAIGN, launch, measured

@@ -37,8 +37,8 @@ from mpigraft.graft.abi import libraries, saved
 from mpigraft.graft.check import fit as check
 from mpigraft.graft.guest import examination, host_commands
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.request.fit import verdicts
-from mpigraft.request.fit.verdicts import TriedFit
+from mpigraft.selection import fit_of_mpis as verdicts
+from mpigraft.selection.fit_of_mpis import TriedFit
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.fits import finding, own, verdict
 from tests.builders.guests import OPENMPI, a_guest, a_program, an_abi

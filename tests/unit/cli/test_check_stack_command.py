@@ -13,7 +13,7 @@ import mpigraft
 from mpigraft.cli.main import run_command
 from mpigraft.core.model import Abi, Family
 from mpigraft.discovery import inventory
-from mpigraft.request.selection.mpi import broken_mpis
+from mpigraft.selection.mpi import broken_mpis
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.stacks import StackFiles, libmpi
 

@@ -21,8 +21,8 @@ from mpigraft.cli.progress import Progress
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Evidence, LaunchState
 from mpigraft.native.programs import BENCHMARKS
-from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
 
 STORES = Path(__file__).parents[2] / "data/store"

@@ -16,7 +16,7 @@ import mpigraft
 from mpigraft.cli import main
 from mpigraft.cli.discover import as_document
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement
+from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement, parse_layout
 from mpigraft.core.text import WIDTH
 from mpigraft.discovery import inventory
 from mpigraft.launch import describe
@@ -24,12 +24,12 @@ from mpigraft.launch import placement as layouts
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.report import node
 from tests.builders.configuration import a_machine, an_mpi
+from tests.unit.core.test_layout_keys import LAYOUTS
 from tests.unit.launch.test_layouts import (
     ARCHER2,
     GCDS,
     GH200,
     HOPPERS,
-    LAYOUTS,
     LUMI_C,
     NODES,
     lumi_g,
@@ -45,7 +45,7 @@ def a_node(cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Machine:
 
 
 def drawn(cpu: Cpu, text: str, gpus: Sequence[Gpu] = ()) -> list[str]:
-    layout = layouts.parse_layout(text, cpu.cores)
+    layout = parse_layout(text, cpu.cores)
     rows = node.node_rows(cpu, gpus, layouts.assign_cpus(layout, cpu, gpus))
     return [
         f"{r.label:{node.NODE_LABEL}}{''.join(c.text for c in r.cells)}  {r.note}".rstrip()
@@ -98,7 +98,7 @@ def test_each_core_is_drawn_once_and_no_line_is_too_long(cpu: Cpu, layout: Layou
 
 
 def said(machine: Machine, text: str, *kinds: str) -> dict[str, describe.RenderedCommand]:
-    layout = layouts.parse_layout(text, machine.cpu.cores)
+    layout = parse_layout(text, machine.cpu.cores)
     placed = layouts.assign_cpus(layout, machine.cpu, machine.gpus)
     nodes = some_nodes(layout)
     found = describe.render_launchers(kinds or tuple(LAUNCHERS), machine, layout, placed, nodes)

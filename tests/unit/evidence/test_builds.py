@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import Layout, MappedLibrary, RankRecord
 from mpigraft.evidence.world import mapped
 from mpigraft.evidence.world.witness import check_witness
-from mpigraft.launch import fold_hosts
 from tests.builders.elf import compiled
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, install, records

@@ -18,7 +18,7 @@ PICTURE = (ROOT / "docs/pictures/rooms.svg").read_text(encoding="utf-8")
 def layers() -> list[str]:
     """Every room from the top down, as import-linter checks them."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = config["tool"]["importlinter"]["contracts"]
+    contract = config["tool"]["importlinter"]["contracts"][0]
     return [room.strip() for layer in contract["layers"] for room in layer.split("|")]
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,3 +138,35 @@ def test_doors_list_what_other_rooms_use_and_nothing_else() -> None:
     tool = [sys.executable, str(SOURCE.parents[1] / "tools/write_doors.py"), "--check"]
     ended = subprocess.run(tool, check=False, capture_output=True, text=True)
     assert ended.returncode == 0, f"run tools/write_doors.py:\n{ended.stdout}{ended.stderr}"
+
+
+def forbidden() -> dict[str, Any]:
+    text = (SOURCE.parents[1] / "pyproject.toml").read_text()
+    contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    (contract,) = [one for one in contracts if one["type"] == "forbidden"]
+    return dict(contract)
+
+
+@pytest.mark.parametrize(
+    ("room", "other"),
+    [("", ""), *product(forbidden()["source_modules"], forbidden()["forbidden_modules"])],
+)
+def test_requests_and_launches_in_what_judges_are_noticed(
+    tmp_path: Path, room: str, other: str
+) -> None:
+    rule = forbidden()
+    for name in ("mpigraft", *rule["source_modules"], *rule["forbidden_modules"]):
+        folder = tmp_path / name.replace(".", "/")
+        folder.mkdir()
+        (folder / "__init__.py").write_text(f"import {other}\n" if name == room else "")
+    lines = "".join(f"{key} =\n  " + "\n  ".join(rule[key]) + "\n" for key in rule if "mod" in key)
+    head = "[importlinter]\nroot_package = mpigraft\n[importlinter:contract:1]\n"
+    (tmp_path / "rules.ini").write_text(f"{head}name = rule\ntype = forbidden\n{lines}")
+    words = "from importlinter.cli import lint_imports; import sys;"
+    words += "sys.exit(lint_imports(config_filename='rules.ini', no_cache=True))"
+    ended = subprocess.run(
+        [sys.executable, "-c", words], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ("1 broken" if room else "0 broken") in ended.stdout, ended.stderr
+    assert bool(ended.returncode) is bool(room)

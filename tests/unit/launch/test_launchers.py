@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.core.cpuset import ranges
+from mpigraft.core.cpuset import format_cpus, ranges
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Command, Group, Layout, Order, Scope
 from mpigraft.launch.launchers.hardware import in_order
-from mpigraft.launch.launchers.parts import format_cpus, hexadecimal
+from mpigraft.launch.launchers.parts import hexadecimal
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from tests.builders.probes import install
 

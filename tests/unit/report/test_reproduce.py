@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from mpigraft.bench import benchmark_command
 from mpigraft.core.model import Origin
 from mpigraft.report.contents import ReportData
-from mpigraft.report.reproduce import command
-from mpigraft.report.scaling import cards
+from mpigraft.report.scaling import Card, cards
 from mpigraft.request.options import COMMAND_LINE
 from mpigraft.request.spec import spec_from, stored_spec
 from tests.builders.html import body_of
@@ -24,6 +24,12 @@ def planned(wish: Any, origin: Origin = Origin.RUN) -> ReportData:
     assert data.campaign is not None
     plan = json.dumps({"wish": wish})
     return replace(data, campaign=replace(data.campaign, plan=plan, origin=origin))
+
+
+def command(data: ReportData, card: Card) -> str:
+    assert data.campaign is not None
+    layouts = [section.layout for section in card.sections]
+    return benchmark_command(data.campaign, card.benchmark, layouts)
 
 
 def again(data: ReportData) -> list[str]:

@@ -11,20 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.pairs import matrices
+from mpigraft.bench import pairing_spec
 from mpigraft.bench import submission as jobs
 from mpigraft.bench.schedule import campaign
 from mpigraft.cli import main
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Allocation, Machine
+from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT, Allocation, Machine
 from mpigraft.core.serialize import canonical
 from mpigraft.discovery import inventory
 from mpigraft.launch import placement as layouts
 from mpigraft.launch.hosts.allocation import THIS_HOST
-from mpigraft.launch.placement import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.request.job.layout import JobPlacement, decide_layout
-from mpigraft.request.selection import layouts as axes
 from mpigraft.request.spec import AXES, CampaignSpec, merge_specs, read_spec, stored_spec
+from mpigraft.selection import layouts as axes
 from tests.builders.configuration import a_machine
 from tests.unit.launch.test_layouts import LUMI_C, lumi_g
 
@@ -259,7 +258,7 @@ def test_a_job_of_too_few_nodes_is_refused_before_it_waits_in_a_queue() -> None:
         with pytest.raises(UsageError, match=seen):
             jobs.plan_submission(spec, 2, 600, 1, "slurm")
     with pytest.raises(UsageError, match="sets benchmark and layout"):
-        matrices.pairing_spec(CampaignSpec(threads=(2,)), TWO.hosts)
+        pairing_spec(CampaignSpec(threads=(2,)), TWO.hosts)
 
 
 def test_pairs_on_all_nodes_of_a_job_may_take_as_long_as_when_they_are_counted() -> None:

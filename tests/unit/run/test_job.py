@@ -38,10 +38,10 @@ from mpigraft.request.environment import filter_environment
 from mpigraft.request.job import spec
 from mpigraft.request.job.layout import JobPlacement
 from mpigraft.request.job.spec import RunSpec
-from mpigraft.request.selection.mpi import MpiSelection
 from mpigraft.run import plan, proof
 from mpigraft.run.cached import document as kept_jobs
 from mpigraft.run.cached import start as fast
+from mpigraft.selection.mpi import MpiSelection
 from tests.builders.configuration import a_machine
 from tests.builders.probes import configuration
 

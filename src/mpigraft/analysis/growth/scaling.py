@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from mpigraft.analysis.growth.laws import LAW_REACH, Law, choose, resampled
 from mpigraft.analysis.values import values_by_size
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import METRICS, AllocationRecord, Layout, Value, ValueRow
-from mpigraft.launch import parse_layout
+from mpigraft.core.model import METRICS, AllocationRecord, Layout, Value, ValueRow, parse_layout
 from mpigraft.native import STARTUP
 
 LEAST_POINTS = 4  # numbers of ranks for a law of three parameters

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
@@ -40,12 +40,10 @@ from mpigraft.analysis.pairs.outliers import (
     tail,
 )
 from mpigraft.core.arrays import Floats, np
-from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Finding, ValueRow, layout_order
 from mpigraft.core.numbers import from_log
-from mpigraft.request import CampaignSpec
 
-BENCHMARK = "native:pairs"
+PAIRS_BENCHMARK = "native:pairs"
 SIX = 6  # nodes: their links are hardly ever on the right sides by chance
 BOTH = {True, False}  # links within parts, and between them
 LEAST_LAUNCHES = 3  # to part nodes
@@ -89,7 +87,7 @@ class Matrix:
 
 def is_link(row: ValueRow) -> bool:
     """Test whether a value is of one link, so that configurations are not compared by it."""
-    return row.benchmark.startswith(f"{BENCHMARK},")
+    return row.benchmark.startswith(f"{PAIRS_BENCHMARK},")
 
 
 def pair_matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[Matrix, ...]:
@@ -321,14 +319,3 @@ def _natural(name: str) -> tuple[str, int, str, str]:
     head = name.rstrip("0123456789")
     number = name[len(head) :].lstrip("0")
     return head, len(number), number, name
-
-
-def pairing_spec(spec: CampaignSpec, hosts: Sequence[str]) -> CampaignSpec:
-    """Request the benchmark of pairs with one rank on each of `hosts`. Raises UsageError for a
-    single host, and for a spec with benchmarks or layouts of its own."""
-    if len(hosts) < 2:
-        raise UsageError.of("pairs-one-node", host=hosts[0])
-    if spec.benchmark or spec.layout or spec.axes:
-        raise UsageError.of("pairs-options")
-    name = BENCHMARK.partition(":")[2]
-    return replace(spec, benchmark=(name,), layout=(f"{len(hosts)}x1",), name=spec.name or name)

@@ -23,8 +23,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.core.text import printable
-from mpigraft.evidence import flatten_evidence, revive_evidence
-from mpigraft.store import Store
+from mpigraft.store import Store, flatten_evidence, revive_evidence
 
 T = TypeVar("T")
 MAX_SIZE = 2**63 - 1  # the largest integer that the store can keep

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from mpigraft.core.errors import UsageError
+from mpigraft.bench.measurement import native_words
+from mpigraft.bench.suites.registry import NATIVE
+from mpigraft.core.errors import MpigraftError, UsageError
 from mpigraft.core.model import CampaignRecord, Origin
+from mpigraft.native import ALONE
 from mpigraft.request import CampaignSpec, stored_spec
+
+# What `benchmark_command` says itself, and what a new campaign names or draws anew.
+SAID = ("name", "benchmark", "seed", "limit_s", "quick", "layout", "nodes", "ranks_per_node")
+AXES = ("threads", "map_by", "bind_to", "gpus")  # a layout's key has them
 
 
 def repeated_spec(record: CampaignRecord, *, checks: bool = False) -> CampaignSpec:
@@ -28,3 +38,33 @@ def repeated_spec(record: CampaignRecord, *, checks: bool = False) -> CampaignSp
         spec, layout=layouts, nodes=(), ranks_per_node=(), threads=(), map_by=(), bind_to=(),
         looks=(),
     )  # fmt: skip
+
+
+def benchmark_command(record: CampaignRecord, benchmark: str, layouts: Sequence[str]) -> str:
+    """Write the command that measures a benchmark of a campaign again:
+    `mpigraft bench --benchmark latency --layout 2x1 --mpi openmpi`. Empty where no plan says what
+    was requested, as of an import, and for a plan of another version."""
+    if record.origin is not Origin.RUN:
+        return ""
+    try:
+        spec = stored_spec(json.loads(record.plan)["wish"], "the stored plan")
+        own = tuple(app for app in spec.app if benchmark == f"app:{app.name}")
+        flags = replace(spec, app=own).words((*SAID, *AXES))
+        words = ["mpigraft", "bench", "--benchmark", benchmark.removeprefix(f"{NATIVE}:")]
+        for layout in layouts:
+            words += ["--layout", layout]
+        return shlex.join([*words, *flags])
+    except (MpigraftError, AttributeError, KeyError, TypeError, ValueError):
+        return ""
+
+
+def native_launches(plan: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Write the options of mpigraft-bench for each launch that mpigraft makes of the native
+    benchmarks of a stored plan. Raises KeyError or TypeError for what is no plan."""
+    spec = stored_spec(plan["wish"], "stored plan")
+    keys = [key for key in plan.get("benchmarks", ()) if key.startswith(f"{NATIVE}:")]
+    names = [key.removeprefix(f"{NATIVE}:").replace(",", ":") for key in keys]
+    names = [name for name in names if not name.startswith("launch_time")]  # needs a start time
+    together = [name for name in names if name.partition(":")[0] not in ALONE]
+    groups = [[name] for name in names if name not in together]
+    return [native_words(spec, group) for group in ([together] if together else []) + groups]

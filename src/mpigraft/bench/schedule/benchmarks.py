@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from mpigraft.analysis import PAIRS_BENCHMARK
 from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
@@ -43,6 +45,17 @@ def split_benchmarks(text: str) -> list[str]:
         else:
             keys.append(word)
     return keys
+
+
+def pairing_spec(spec: CampaignSpec, hosts: Sequence[str]) -> CampaignSpec:
+    """Request the benchmark of pairs with one rank on each of `hosts`. Raises UsageError for a
+    single host, and for a spec with benchmarks or layouts of its own."""
+    if len(hosts) < 2:
+        raise UsageError.of("pairs-one-node", host=hosts[0])
+    if spec.benchmark or spec.layout or spec.axes:
+        raise UsageError.of("pairs-options")
+    name = PAIRS_BENCHMARK.partition(":")[2]
+    return replace(spec, benchmark=(name,), layout=(f"{len(hosts)}x1",), name=spec.name or name)
 
 
 def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:

@@ -33,6 +33,7 @@ from mpigraft.core.clock import utc_now
 from mpigraft.core.env import refuse_secrets
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
+    LAYOUT_PATTERN,
     Allocation,
     AllocationRecord,
     Benchmark,
@@ -45,16 +46,15 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import canonical
 from mpigraft.discovery import module_mpis, with_places
-from mpigraft.launch import LAYOUT_PATTERN, THIS_HOST
+from mpigraft.launch import THIS_HOST
 from mpigraft.native import ALONE, STARTUP
-from mpigraft.request import (
-    CampaignSpec,
+from mpigraft.request import CampaignSpec, stored_spec
+from mpigraft.selection import (
     choose_baseline,
     library_digests,
     make_configurations,
     reached_nodes,
     requested_layouts,
-    stored_spec,
 )
 
 QUICK_ROUNDS, DEFAULT_ROUNDS = 6, 10

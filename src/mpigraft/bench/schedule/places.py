@@ -42,7 +42,8 @@ from mpigraft.graft import (
     visible_folders,
 )
 from mpigraft.launch import engine_context
-from mpigraft.request import CampaignSpec, MpiSelection, mpi_under_program, parse_bind
+from mpigraft.request import CampaignSpec, parse_bind
+from mpigraft.selection import MpiSelection, mpi_under_program
 
 Rows = tuple[EnvRow, ...]
 SCRATCH = "/tmp/mpigraft"  # noqa: S108  stands for the empty folder in which ranks start

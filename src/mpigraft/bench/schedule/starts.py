@@ -17,7 +17,8 @@ from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.registry import PROGRAM_SUITES
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import Benchmark, Bind, Configuration, EnvRow, Layout, Machine
-from mpigraft.request import CampaignSpec, select_mpis
+from mpigraft.request import CampaignSpec
+from mpigraft.selection import select_mpis
 
 NOT_HERE = "benchmark-program-missing"
 

@@ -64,7 +64,18 @@ from mpigraft.core.model.jobs import (
     Shard,
     SubmissionRecord,
 )
+from mpigraft.core.model.layouts import (
+    BIND_TO,
+    LAYOUT_PATTERN,
+    MAP_BY,
+    MAX_COUNT,
+    count_cores,
+    layout_key,
+    parse_layout,
+    refuse_count,
+)
 from mpigraft.core.model.machine import (
+    Core,
     Cpu,
     Gpu,
     LauncherInfo,
@@ -76,6 +87,7 @@ from mpigraft.core.model.machine import (
     Scheduler,
     SingleCopy,
     TransportOffer,
+    cores_of,
 )
 from mpigraft.core.model.nodes import (
     NOWHERE,
@@ -87,6 +99,7 @@ from mpigraft.core.model.nodes import (
     LayoutOrder,
     Order,
     Placement,
+    granted_cpus,
     layout_order,
 )
 from mpigraft.core.model.records import (
@@ -121,7 +134,11 @@ from mpigraft.core.model.vocabulary import (
 )
 
 __all__ = [
+    "BIND_TO",
     "EXACT_FROM",
+    "LAYOUT_PATTERN",
+    "MAP_BY",
+    "MAX_COUNT",
     "METRICS",
     "NOWHERE",
     "Abi",
@@ -145,6 +162,7 @@ __all__ = [
     "Configuration",
     "ConfigurationRecord",
     "Copy",
+    "Core",
     "Cpu",
     "CpuUse",
     "CurveLevel",
@@ -213,8 +231,14 @@ __all__ = [
     "ValueRow",
     "Verdict",
     "common_sizes",
+    "cores_of",
+    "count_cores",
+    "granted_cpus",
+    "layout_key",
     "layout_order",
     "metric_key",
     "metric_name",
+    "parse_layout",
+    "refuse_count",
     "shared_reason",
 ]

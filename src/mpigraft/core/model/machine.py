@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -156,3 +157,23 @@ class Machine:
     mpis: tuple[MpiInstall, ...]
     findings: tuple[Finding, ...] = ()
     memory_read_mib_s: int | None = None  # of the fastest NUMA domain, where firmware says so
+
+
+Core = tuple[int, ...]  # its CPUs: one, or as many as it has hardware threads
+
+
+def _index(groups: Iterable[Iterable[int]]) -> dict[int, int]:
+    return {c: n for n, group in enumerate(groups) for c in group}
+
+
+def cores_of(cpu: Cpu) -> tuple[Core, ...]:
+    """Physical cores in the order of the hardware, socket by socket. Some machines number CPUs
+    across sockets in turn: those of neighbouring numbers are then far from each other."""
+    cpus = sorted({c for group in (*cpu.numa, *cpu.l3) for c in group} or range(cpu.threads))
+    cores = cpu.core_cpus or tuple((c,) for c in cpus)
+    levels = [_index(groups) for groups in (cpu.socket_cpus, cpu.numa, cpu.l3)]
+
+    def position(core: Core) -> tuple[int, ...]:
+        return (*(level.get(core[0], -1) for level in levels), core[0])
+
+    return tuple(sorted(cores, key=position))

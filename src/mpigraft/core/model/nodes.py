@@ -25,6 +25,12 @@ class Allocation:
     component: str = ""  # of a heterogeneous job, where these are not the nodes of all
 
 
+def granted_cpus(allocation: Allocation, nodes: int) -> tuple[int, ...]:
+    """Count the CPUs of a job on each of its first nodes; one huge number where this is not known,
+    so that it bounds nothing."""
+    return allocation.cpus[:nodes] or (1 << 30,)
+
+
 COUNTS = re.compile(
     r"(\d{1,6})x(\d{1,6})(?:x(\d{1,6}))?(?!\d)", re.ASCII
 )  # what a layout's key begins with

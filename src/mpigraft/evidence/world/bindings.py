@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from mpigraft.core.cpuset import is_confined
+from mpigraft.core.cpuset import format_cpus, is_confined
 from mpigraft.core.fingerprint import boot_id
 from mpigraft.core.model import Finding, Layout, Placement, RankRecord
-from mpigraft.launch import format_cpus, visible_gpus
+from mpigraft.launch import visible_gpus
 
 SHOWN = 4  # ranks that a finding names
 BINDING_CODES = ("binding", "cores-shared", "gpu")

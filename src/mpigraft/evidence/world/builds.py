@@ -10,9 +10,9 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import Finding, MappedLibrary, RankRecord
 from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary, identity_of
-from mpigraft.launch import fold_hosts
 
 FEW = 8  # nodes that are named
 Hosts = dict[str, tuple[MappedLibrary, str]]  # host -> what its ranks mapped, under which kernel

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mpigraft.binary import BoundRoot, ElfError, Resolved, Root, RootError, Rule, closure, open_root
 from mpigraft.core.errors import MpigraftError
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.job_memory import is_out_of_memory
 from mpigraft.core.model import Configuration, Finding, GuestKind, MappedLibrary
 from mpigraft.core.shared_memory import scarce_memory
@@ -23,7 +24,6 @@ from mpigraft.evidence.world.overrides import differing_nodes
 from mpigraft.evidence.world.records import Entered, read_entered
 from mpigraft.evidence.world.refusals import refused_spawns
 from mpigraft.evidence.world.witness import due_library
-from mpigraft.launch import fold_hosts
 
 MOST = 8  # hosts that a finding lists
 SIGKILLED = 137

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from mpigraft.core.cpuset import format_cpus
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.hostnames import match_hosts
 from mpigraft.core.model import (
     NOWHERE,
@@ -24,7 +26,7 @@ from mpigraft.evidence.world.networks import check_networks
 from mpigraft.evidence.world.overrides import check_overrides
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.graft import graft_folder, mixed_generations
-from mpigraft.launch import Launched, fold_hosts, format_cpus
+from mpigraft.launch import Launched
 
 FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody reads each
 

@@ -13,10 +13,10 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from mpigraft.core.hostlist import fold_hosts, slurm_hosts
 from mpigraft.core.model import Allocation, Finding
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.shared_memory import ENOUGH_MIB, PLACE
-from mpigraft.launch.hosts.hostlist import fold_hosts, slurm_hosts
 from mpigraft.launch.schedulers.slurm import STEP_OPTIONS
 
 LIMIT_S = 20.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from mpigraft.core.cpuset import format_cpus
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Command, EnvRow, Order
-from mpigraft.launch.launchers.parts import bound, format_cpus, is_part, masked, nodes, one_program
+from mpigraft.launch.launchers.parts import bound, is_part, masked, nodes, one_program
 
 MCA = ""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from mpigraft.core.cpuset import format_cpus
 from mpigraft.core.model import Command, EnvRow, Order
-from mpigraft.launch.launchers.parts import bound, format_cpus, masked, named_hosts, one_program
+from mpigraft.launch.launchers.parts import bound, masked, named_hosts, one_program
 
 MCA = ""
 

@@ -6,13 +6,12 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.hostlist import slurm_hosts
 from mpigraft.core.model import Command, EnvRow, Order, Scope
 from mpigraft.knowledge import version_numbers
-from mpigraft.launch.hosts.hostlist import slurm_hosts
 from mpigraft.launch.schedulers.slurm import STEP_OPTIONS
 
 WORD = 32 * 4096  # bytes of one word that a program is started with (execve(2), MAX_ARG_STRLEN)
@@ -149,14 +148,6 @@ def program_scripts(order: Order) -> tuple[tuple[Path, str], ...]:
         (order.folder / f"program{number}", f"exec {shlex.join(group.words)}\n")
         for number, group in enumerate(order.groups)
     )
-
-
-def format_cpus(cpus: Iterable[int]) -> str:
-    """`0-3,8`: CPUs as most launchers write them."""
-    ordered = sorted(set(cpus))
-    starts = [ordered[0], *(b for a, b in pairwise(ordered) if b != a + 1)] if ordered else []
-    ends = [*(a for a, b in pairwise(ordered) if b != a + 1), *ordered[-1:]]
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
 def hexadecimal(cpus: Iterable[int]) -> str:

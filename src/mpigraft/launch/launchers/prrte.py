@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
+from mpigraft.core.cpuset import format_cpus
 from mpigraft.core.hostnames import short_name
 from mpigraft.core.model import Command, EnvRow, Order, Scope
-from mpigraft.launch.launchers.parts import (
-    bound,
-    format_cpus,
-    hosts,
-    joined,
-    masked,
-    nodes,
-    path_in,
-    slurm_rows,
-)
+from mpigraft.launch.launchers.parts import bound, hosts, joined, masked, nodes, path_in, slurm_rows
 
 UNEVEN = "prte_hetero_nodes"
 FULL_NAMES = "prte_keep_fqdn_hostnames"  # else w.2.example is cut to w: unknown, or another node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mpigraft.core.hostlist import slurm_hosts
 from mpigraft.core.model import Command, EnvRow, Family, Order, Scope
-from mpigraft.launch.hosts.hostlist import slurm_hosts
 from mpigraft.launch.launchers.parts import (
     PROGRAMS,
     bound,

@@ -13,7 +13,6 @@ from mpigraft.bench import write_export
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AcrossRule, Measured
 from mpigraft.core.serialize import document
-from mpigraft.evidence import flatten_evidence
 from mpigraft.native import sources
 from mpigraft.report.bundle.archive import SUMS, safe_name, write_archive
 from mpigraft.report.bundle.scripts import scripts
@@ -24,7 +23,7 @@ from mpigraft.report.markdown import render_markdown
 from mpigraft.report.overtime.across import Across
 from mpigraft.report.redaction import hosts_of, redactor, users_of
 from mpigraft.report.stored import render_stored
-from mpigraft.store import Store
+from mpigraft.store import Store, flatten_evidence
 
 SHARED = "programs/"  # our own sources, in which nothing is struck out
 FOLDERS = (

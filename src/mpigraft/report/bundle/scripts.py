@@ -15,13 +15,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mpigraft.bench import native_launches
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import ConfigurationRecord, Layout, Measured
-from mpigraft.launch import parse_layout
-from mpigraft.native import ALONE
+from mpigraft.core.model import ConfigurationRecord, Layout, Measured, parse_layout
 from mpigraft.report.bundle.archive import safe_name
 from mpigraft.report.bundle.launchers import launch_lines
-from mpigraft.request import CampaignSpec, stored_spec
 
 BUILD = "-std=c11 -D_GNU_SOURCE -O2 -fPIC -pthread"
 OWN = "native:"
@@ -44,7 +42,7 @@ def scripts(side: Measured) -> dict[str, bytes]:
     """A script for each configuration and layout that was measured here."""
     try:
         plan = json.loads(side.campaign.plan)
-        spec = stored_spec(plan["wish"], "stored plan")
+        own = native_launches(plan)
     except (ValueError, KeyError, TypeError):
         return {}  # an import
     native = [key for key in plan.get("benchmarks", ()) if key.startswith(OWN)]
@@ -57,7 +55,7 @@ def scripts(side: Measured) -> dict[str, bytes]:
             if layout is None or not (native or starts):
                 continue
             name = f"{number:02}-{safe_name(record.id)}-{safe_name(key)}.sh"
-            runs = (*_own_runs(spec, native), *_suite_runs(starts, key, _prefix(provenance)))
+            runs = (*_own_runs(own), *_suite_runs(starts, key, _prefix(provenance)))
             head = _head(side, record, provenance, key)
             lines = [*head, *_preparation(provenance, layout, bool(native), starts), *runs]
             files[name] = ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
@@ -157,25 +155,9 @@ def _with_prefix(value: str, prefix: str) -> str:
     return '"$MPI_PREFIX"'.join(shlex.quote(part) if part else "" for part in parts) or "''"
 
 
-def _own_runs(spec: CampaignSpec, keys: list[str]) -> Iterator[str]:
-    """Our own benchmarks, in as many launches as mpigraft makes of them."""
-    names = [key.removeprefix(OWN).replace(",", ":") for key in keys]
-    names = [name for name in names if not name.startswith("launch_time")]  # needs a start time
-    together = [name for name in names if name.partition(":")[0] not in ALONE]
-    alone = [name for name in names if name.partition(":")[0] in ALONE]
-    for group in ([together] if together else []) + [[name] for name in alone]:
-        words = shlex.join(_options(spec, group))
-        yield f'measure "$bench" {words} --format "${{FORMAT:-json}}"'
-
-
-def _options(spec: CampaignSpec, names: list[str]) -> Iterator[str]:
-    """The options of mpigraft-bench (docs/reference/native.md)."""
-    yield from ("--benchmark", ",".join(names), "--min", str(spec.min_size))
-    yield from ("--budget", f"{spec.budget_ms:g}", "--buffers", spec.buffers)
-    if spec.max_size != CampaignSpec().max_size:
-        yield from ("--max", str(spec.max_size))
-    if not spec.validate:
-        yield "--no-validate"
+def _own_runs(launches: Iterable[Iterable[str]]) -> Iterator[str]:
+    for words in launches:
+        yield f'measure "$bench" {shlex.join(words)} --format "${{FORMAT:-json}}"'
 
 
 def _suite_runs(starts: Iterable[dict[str, Any]], layout: str, prefix: str) -> Iterator[str]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from mpigraft.bench import benchmark_command
+from mpigraft.core.env import redact
 from mpigraft.core.model import Origin
 from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import has_curve
 from mpigraft.report.html import overview
 from mpigraft.report.markup import Html, el, foreign, join
-from mpigraft.report.reproduce import command
 from mpigraft.report.scaling import Card, View
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section
@@ -38,8 +39,9 @@ def benchmark(card: Card, data: ReportData, sections: Numbers, first_view: int) 
             scaling(card, view, first_view + place, data) for place, view in enumerate(card.views)
         ]
         inside += [_layout(section, sections[id(section)], data) for section in card.sections]
-    if again := command(data, card):
-        inside.append(_command(again, f"again-{name}"))
+    layouts = [section.layout for section in card.sections]
+    if data.campaign and (again := benchmark_command(data.campaign, card.benchmark, layouts)):
+        inside.append(_command(redact(again), f"again-{name}"))
     return el(
         "section",
         el("h2", card.benchmark, id=f"{name}-title"),

@@ -19,8 +19,8 @@ import mpigraft
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import Cause, Measured, Origin
-from mpigraft.launch import fold_hosts
 from mpigraft.report import cost, growth, matrix
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.captions import caption

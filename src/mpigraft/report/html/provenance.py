@@ -9,9 +9,9 @@ import json
 from typing import Any
 
 from mpigraft.core.env import SECRET_NAME, STRUCK
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import AllocationRecord
 from mpigraft.core.numbers import counted
-from mpigraft.launch import fold_hosts
 from mpigraft.report.contents import ReportData
 from mpigraft.report.markup import Html, el, foreign, join, table
 

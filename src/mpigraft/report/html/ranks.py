@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from mpigraft.core.cpuset import format_cpus
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import MappedLibrary, RankRecord
-from mpigraft.launch import fold_hosts, format_cpus
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Table
 

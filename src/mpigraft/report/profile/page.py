@@ -7,8 +7,8 @@ from importlib import resources
 
 import mpigraft
 from mpigraft.core.homes import hide_homes
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.numbers import counted
-from mpigraft.launch import fold_hosts
 from mpigraft.report.markup import Html, el, foreign, table, table_row
 from mpigraft.report.profile.pictures import bar, matrix_picture, ranks_picture
 from mpigraft.report.profile.text import (

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.numbers import counted, number
 from mpigraft.core.text import WIDTH, fold, join_some, printable
-from mpigraft.launch import fold_hosts
 from mpigraft.trace import OWN, Peer, Profile, RankUse, Routine
 
 NAMED = 3  # routines in the first line

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Allocation, Group, Layout
-from mpigraft.launch import granted_cpus, layout_key, parse_layout
+from mpigraft.core.model import Allocation, Group, Layout, granted_cpus, layout_key, parse_layout
 
 COUNTS = ("-n", "-np", "--ranks-per-node")  # one of them begins each program behind a colon
 NUMBER = re.compile(r"0*([1-9][0-9]{0,5})")  # to layouts.MOST; int() refuses 5000 digits

@@ -19,7 +19,7 @@ from mpigraft.knowledge import (
     compilers_of_symbols,
     version_numbers,
 )
-from mpigraft.request.site import flag_of_key
+from mpigraft.request import flag_of_key
 
 ANOTHER_MPI = re.compile(
     r"(use|name) (a|an|another)( host)? MPI\b|--mpi\b|mpigraft get\b|\bhost MPI (that|whose)\b"

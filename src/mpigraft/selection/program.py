@@ -17,8 +17,8 @@ from mpigraft.core.model import EnvRow, Finding, Level, Machine, MpiInstall, Sco
 from mpigraft.evidence import LIBMPI
 from mpigraft.graft import ABI_NAMES, GuestCommand, HostProgram, Loaded, read_abi
 from mpigraft.knowledge import binding_of
-from mpigraft.request.environment import UserEnvironment
-from mpigraft.request.selection.mpi import (
+from mpigraft.request import UserEnvironment
+from mpigraft.selection.mpi import (
     MpiSelection,
     broken_mpis,
     refuse_all,

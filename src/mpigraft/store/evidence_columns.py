@@ -52,8 +52,8 @@ def flatten_evidence(evidence: Evidence) -> dict[str, Any]:
 
 
 def revive_evidence(value: Any) -> Evidence:
-    """The evidence of which `flat` made `value`, or what `plain` made of it: stores of version 2
-    and older have an object for each rank. Ranks share what they have in common in memory too.
+    """Read the evidence that `flatten_evidence` or `plain` wrote: stores of version 2 and older
+    have an object for each rank. Ranks share what they have in common in memory too.
 
     Raises ValueError or TypeError for anything else.
     """

@@ -9,13 +9,13 @@ from mpigraft.core.model import Family, Machine, MpiInstall, Replace
 from mpigraft.discovery.install import fetch
 from mpigraft.graft.assemble import GraftOptions
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.request.fit.alternatives import (
+from mpigraft.selection import mpi as which_mpi
+from mpigraft.selection.fit_alternatives import (
     drop_forbidden_fixes,
     fetchable_mpis,
     fitting_mpis,
     suggest_mpis,
 )
-from mpigraft.request.selection import mpi as which_mpi
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.fits import own
 from tests.builders.guests import C_SYMBOLS, a_guest, a_program, library

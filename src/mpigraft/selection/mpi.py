@@ -27,8 +27,8 @@ from mpigraft.graft import (
     stack_install,
 )
 from mpigraft.launch import IN_GUEST, engine_context, launchers_for
-from mpigraft.request.environment import UserEnvironment
-from mpigraft.request.fit.alternatives import describe_wheels, fetchable_mpis
+from mpigraft.request import UserEnvironment
+from mpigraft.selection.fit_alternatives import describe_wheels, fetchable_mpis
 
 LIBMPI_OF_WHEELS = "MPI4PY_LIBMPI"
 NOTHING_TO_FETCH = "`mpigraft discover` shows what is here; nothing that can be fetched would do"

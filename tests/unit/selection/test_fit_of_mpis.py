@@ -20,8 +20,8 @@ from mpigraft.core.model import Family, Machine
 from mpigraft.discovery import inventory
 from mpigraft.graft.abi import libraries
 from mpigraft.graft.guest import examination
-from mpigraft.request.fit import verdicts
-from mpigraft.request.fit.verdicts import FitRequest, FitVerdicts
+from mpigraft.selection import fit_of_mpis as verdicts
+from mpigraft.selection.fit_of_mpis import FitRequest, FitVerdicts
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.guests import an_abi

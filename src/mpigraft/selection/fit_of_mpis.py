@@ -22,7 +22,7 @@ from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
-from mpigraft.request.fit.subject import examine_subject, visible_to_job
+from mpigraft.selection.subject import examine_subject, visible_to_job
 
 if TYPE_CHECKING:
     from mpigraft.graft import GraftContents
@@ -174,7 +174,7 @@ def _nothing(
     machine: Machine,
     request: FitRequest,
 ) -> MissingError:
-    from mpigraft.request.fit import alternatives
+    from mpigraft.selection import fit_alternatives as alternatives
 
     wheels = alternatives.fetchable_mpis(examined, own, machine, request.replace)
     return MissingError.of(
@@ -192,7 +192,7 @@ def _others(
     request: FitRequest,
 ) -> Others:
     """Which of the machine's other MPIs do fit, by the same check; else what can be fetched."""
-    from mpigraft.request.fit import alternatives
+    from mpigraft.selection import fit_alternatives as alternatives
 
     if any(one.fit.ok for one in tried):
         return NO_OTHER
@@ -290,7 +290,7 @@ def _key(request: FitRequest, machine: Machine) -> str:
 def _program() -> list[tuple[str, int, int]]:
     """Size and time of every file of mpigraft: a change of its rules or its knowledge may change
     an answer, and a tree that is worked on keeps its version."""
-    top = Path(__file__).parents[2]
+    top = Path(__file__).parents[1]
     files = (p for suffix in ("py", "toml") for p in top.rglob(f"*.{suffix}"))
     stats = ((str(p.relative_to(top)), p.stat()) for p in files)
     return sorted((name, s.st_size, s.st_mtime_ns) for name, s in stats)

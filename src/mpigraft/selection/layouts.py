@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from itertools import product
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Allocation, Layout, Machine
-from mpigraft.launch import (
+from mpigraft.core.model import (
     MAX_COUNT,
-    THIS_HOST,
+    Allocation,
+    Layout,
+    Machine,
     granted_cpus,
     layout_key,
     parse_layout,
-    placement_for,
 )
-from mpigraft.request.spec import CampaignSpec
+from mpigraft.launch import THIS_HOST, placement_for
+from mpigraft.request import CampaignSpec
 
 MOST_LAYOUTS = 1000  # that axes may make: beyond it somebody did not multiply
 

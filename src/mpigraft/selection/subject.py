@@ -12,8 +12,7 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestKind
 from mpigraft.graft import Guest, examine_guest, job_words
-from mpigraft.request.job.spec import JobSubject, RunSpec, folders_of_job, job_subject
-from mpigraft.request.site import read_site
+from mpigraft.request import JobSubject, RunSpec, folders_of_job, job_subject, read_site
 
 
 def examine_subject(

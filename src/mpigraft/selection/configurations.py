@@ -31,9 +31,9 @@ from mpigraft.discovery import row_content
 from mpigraft.evidence import opened_libraries
 from mpigraft.knowledge import Facts, resolve_transport, transport_names, transport_offers
 from mpigraft.launch import launcher_name, launchers_for
-from mpigraft.request.selection.guest_variants import GuestVariants, Own
-from mpigraft.request.selection.mpi import MpiSelection, select_mpis
-from mpigraft.request.spec import CampaignSpec
+from mpigraft.request import CampaignSpec
+from mpigraft.selection.guest_variants import GuestVariants, Own
+from mpigraft.selection.mpi import MpiSelection, select_mpis
 
 LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import EnvRow, LaunchedBy, Scope
-from mpigraft.request import MpiSelection, make_configuration
-from mpigraft.request.selection import configurations
 from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import MpiSelection, configurations, make_configuration
 from tests.builders.configuration import a_machine, a_transport, an_mpi
 
 SETTINGS = ("FI_LOG_LEVEL=warn", "OMP_STACKSIZE=8M")

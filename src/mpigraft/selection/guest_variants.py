@@ -20,7 +20,7 @@ from mpigraft.graft import (
     stack_install,
 )
 from mpigraft.knowledge import network_library_of
-from mpigraft.request.spec import CampaignSpec
+from mpigraft.request import CampaignSpec
 
 OF_NETWORK = {"libfabric": "ofi", "ucx": "ucx"}  # in names of transports
 

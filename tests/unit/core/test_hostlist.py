@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.hostlist import fold_hosts, slurm_hosts
 from mpigraft.core.model import Allocation, Group, Layout, Order
 from mpigraft.launch.hosts.allocation import expand
-from mpigraft.launch.hosts.hostlist import fold_hosts, slurm_hosts
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from tests.builders.probes import install
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from mpigraft.core.model import EvidenceRecord, MappedLibrary, RankRecord
 from mpigraft.core.serialize import canonical, plain
-from mpigraft.evidence.serialize import flatten_evidence, revive_evidence
 from mpigraft.store import Store
+from mpigraft.store.evidence_columns import flatten_evidence, revive_evidence
 from tests.builders.records import CAMPAIGN, evidence
 
 text = st.text(max_size=6)

@@ -1,1 +1,0 @@
-"""Every host MPI against one guest, and what would fit instead."""

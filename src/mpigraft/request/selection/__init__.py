@@ -1,1 +1,0 @@
-"""Which MPI, transport, guest and layout a request means on this machine."""
