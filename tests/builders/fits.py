@@ -11,6 +11,7 @@ from mpigraft.core.model import (
     MpiAbi,
     Replace,
 )
+from mpigraft.graft.check.check_input import CheckInput
 from mpigraft.graft.check.fit import check_fit
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.guest.own_mpi import GuestMpi
@@ -30,7 +31,7 @@ def verdict(
 ) -> Fit:
     """What `check` would say, the loader simulated."""
     found = decide_contents(guest, abi, GraftRequest(replace=replace, place=PLACE, glibc=glibc))
-    return check_fit(guest, abi, found, own=own, machine=machine)
+    return check_fit(CheckInput(guest, abi, found, own, machine))
 
 
 def part(fit: Fit, name: str) -> CheckResult:

@@ -27,7 +27,7 @@ from mpigraft.core.model import (
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
 from mpigraft.graft.injection.fixpoint import GraftRequest
-from mpigraft.graft.injection.plan import plan_folder
+from mpigraft.graft.injection.plan import PlanInput, plan_folder
 from mpigraft.native.programs import GPU_SELECT, RELAY, Natives
 from tests.builders.elf import compiled, program
 from tests.builders.guests import C_SYMBOLS, PLACE, an_abi, libc, library
@@ -197,4 +197,5 @@ def a_plan(files: dict[str, Path], **changes: Any) -> GraftPlan:
     label = a_world(needing("libmpi.so.40"), theirs, environment=given).label
     label = replace(label, source=str(files["help"].parent / "image"), **changes.pop("label", {}))
     asked: dict[str, Any] = {"engine": "bwrap", "natives": natives_of(files), **changes}
-    return plan_folder(label, abi, found, (), **asked)
+    mpi = asked.pop("mpi", abi.mpi.id)
+    return plan_folder(PlanInput(guest=label, mpi=mpi, abi=abi, contents=found, **asked))

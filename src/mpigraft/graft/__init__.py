@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mpigraft.graft.abi.saved import machine_content as machine_content
     from mpigraft.graft.abi.saved import read_machine as read_machine
     from mpigraft.graft.assemble import GraftOptions as GraftOptions
-    from mpigraft.graft.assemble import check_pair as check_pair
     from mpigraft.graft.assemble import plan_graft as plan_graft
     from mpigraft.graft.assemble import plan_own_mpi as plan_own_mpi
     from mpigraft.graft.assemble import reading_errors as reading_errors
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from mpigraft.graft.assemble_stack import plan_stack as plan_stack
     from mpigraft.graft.assemble_stack import stack_install as stack_install
     from mpigraft.graft.check.check_input import NOT_CHECKED as NOT_CHECKED
+    from mpigraft.graft.check.check_input import CheckInput as CheckInput
+    from mpigraft.graft.check.fit import check_pair as check_pair
     from mpigraft.graft.check.fit import fitting_programs as fitting_programs
     from mpigraft.graft.check.host_program import HostProgram as HostProgram
     from mpigraft.graft.check.interface import ABI_NAMES as ABI_NAMES
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from mpigraft.graft.guest.host_commands import job_words as job_words
     from mpigraft.graft.guest.own_mpi import GuestMpi as GuestMpi
     from mpigraft.graft.guest.own_mpi import loaded_objects as loaded_objects
-    from mpigraft.graft.injection.contents import GraftContents as GraftContents
     from mpigraft.graft.injection.contents import decide_contents as decide_contents
     from mpigraft.graft.injection.fixpoint import GraftRequest as GraftRequest
     from mpigraft.graft.injection.plan import GPU_SELECT as GPU_SELECT

@@ -23,19 +23,24 @@ from mpigraft.core.model import (
     GraftPlan,
     Level,
     Machine,
-    MpiAbi,
     MpiInstall,
     Replace,
 )
 from mpigraft.graft.abi.libraries import read_abi
-from mpigraft.graft.check.fit import check_fit, has_no_interface, soften_fit
+from mpigraft.graft.check.check_input import CheckInput
+from mpigraft.graft.check.fit import check_pair, has_no_interface
 from mpigraft.graft.engines.options import with_engine_options
 from mpigraft.graft.engines.registry import ENGINES, select_engine
 from mpigraft.graft.guest.examination import Guest, own_mpi_of, own_mpis_of
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.injection.contents import GraftContents, decide_contents, describe_bare_guest
+from mpigraft.graft.injection.contents import (
+    GraftContents,
+    decide_contents,
+    describe_bare_guest,
+    keep_mpi,
+)
 from mpigraft.graft.injection.fixpoint import GraftRequest
-from mpigraft.graft.injection.plan import BENCH, plan_folder
+from mpigraft.graft.injection.plan import BENCH, PlanInput, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
 
@@ -64,55 +69,45 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
     served = mpi_under_ranks(guest, mpi, options.replace)
     programs = choose_natives(served, guest.label.architecture, options.native_build)
     with reading_errors():
-        bare = describe_bare_guest(guest, abi, options.replace)
-        if has_no_interface(guest, abi, bare) and not options.force:
-            fit = check_pair(guest, abi, bare, own=own_mpi, machine=machine)
-            if not fit.ok:
-                raise refusal(fit, loose=guest.loose)
-        contents = decide_contents(
-            guest,
-            abi,
-            GraftRequest(
-                replace=options.replace,
-                place=ENGINES[engine].place(guest),
-                glibc=options.glibc,
-                binds=bool(ENGINES[engine].PROGRAMS),
-                ours={BENCH: programs.bench} if options.replace is Replace.MPI else {},
-                opened=dict(own_mpi.plugins) if own_mpi else {},
-                flags=machine.cpu.flags,
-            ),
+        pair = CheckInput(
+            guest, abi, describe_bare_guest(guest, abi, options.replace), own_mpi, machine
         )
-        fit = check_pair(guest, abi, contents, own=own_mpi, machine=machine)
+        if not options.force and has_no_interface(pair) and not (fit := check_pair(pair)).ok:
+            raise refusal(fit, loose=guest.loose)
+        request = GraftRequest(
+            replace=options.replace,
+            place=ENGINES[engine].place(guest),
+            glibc=options.glibc,
+            binds=bool(ENGINES[engine].PROGRAMS),
+            ours={BENCH: programs.bench} if options.replace is Replace.MPI else {},
+            opened=dict(own_mpi.plugins) if own_mpi else {},
+            flags=machine.cpu.flags,
+        )
+        contents = decide_contents(guest, abi, request)
+        fit = check_pair(CheckInput(guest, abi, contents, own_mpi, machine))
     parts = (*fit.parts, _engine_part(engine, mpi, contents))
     fit = with_fields(fit, parts=parts)
     if not fit.ok and not options.force:
         raise refusal(fit, loose=guest.loose)
     plan = plan_folder(
-        guest.label,
-        abi,
-        contents,
-        fit.parts,
-        engine=engine,
-        natives=programs,
-        devices=device_binds(),
-        soname=served.soname,
+        PlanInput(
+            guest=guest.label,
+            mpi=mpi.id,
+            abi=abi,
+            contents=contents,
+            parts=fit.parts,
+            engine=engine,
+            natives=programs,
+            devices=device_binds(),
+            soname=served.soname,
+        )
     )
     return with_engine_options(plan, options.engine_options, os.environ)
 
 
-def check_pair(
-    guest: Guest, abi: MpiAbi, contents: GraftContents, *, own: GuestMpi | None, machine: Machine
-) -> Fit:
-    """Judge an MPI under what a job starts, as far as that is known. Raises ElfError."""
-    fit = check_fit(guest, abi, contents, own=own, machine=machine)
-    if guest.loose or (guest.possible and not fit.ok):
-        return soften_fit(guest, abi, contents, fit, own=own, machine=machine)
-    return fit
-
-
 @contextmanager
 def reading_errors() -> Iterator[None]:
-    """Turn what stops an injection or a check of a guest into an error for a person."""
+    """Turn what stops an injection or a check of a guest into an error that says what to do."""
     try:
         yield
     except ForeignLoader as error:
@@ -161,23 +156,18 @@ def plan_own_mpi(
     `own_install`. Raises MissingError when the guest has no MPI."""
     engine = select_engine(guest.label.kind, os.environ, options.engine)
     mpi, own = own_install(guest, families), _own(guest, families)
-    contents = GraftContents(
-        replace=Replace.NOTHING,
-        place=ENGINES[engine].place(guest),
-        libmpi=str(mpi.libmpi),
-        libmpi_elsewhere=own.elsewhere if own else (),
-    )
+    elsewhere = own.elsewhere if own else ()
     plan = plan_folder(
-        guest.label,
-        None,
-        contents,
-        (),
-        engine=engine,
-        natives=choose_natives(mpi, guest.label.architecture, options.native_build),
-        devices=device_binds(),
-        soname=mpi.soname,
+        PlanInput(
+            guest=guest.label,
+            mpi=mpi.id,
+            contents=keep_mpi(ENGINES[engine].place(guest), str(mpi.libmpi), elsewhere=elsewhere),
+            engine=engine,
+            natives=choose_natives(mpi, guest.label.architecture, options.native_build),
+            devices=device_binds(),
+            soname=mpi.soname,
+        )
     )
-    plan = with_fields(plan, mpi=mpi.id)
     return mpi, with_engine_options(plan, options.engine_options, os.environ)
 
 

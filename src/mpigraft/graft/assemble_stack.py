@@ -15,21 +15,19 @@ from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.lease import LEASES
 from mpigraft.core.model import (
     CheckResult,
-    EnvRow,
     GraftPlan,
     Level,
     Machine,
     MappedLibrary,
     MpiInstall,
     Replace,
-    Scope,
 )
 from mpigraft.core.serialize import digest
 from mpigraft.discovery import network_library
 from mpigraft.graft.assemble import GraftOptions, own_install
 from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.injection.contents import GraftContents
-from mpigraft.graft.injection.plan import BENCH, PLACE_ON_HOST, plan_folder
+from mpigraft.graft.injection.contents import keep_mpi
+from mpigraft.graft.injection.plan import PLACE_ON_HOST, PlanInput, plan_folder
 from mpigraft.graft.stack.generations.drift import mapped_generations
 from mpigraft.graft.stack.guest import StackGuest
 from mpigraft.graft.stack.injected import check_injected
@@ -86,21 +84,26 @@ def plan_stack(
     content = guest.content(there, own=own)
     content = digest([content, guest.network_content()]) if below else content
     label = with_fields(guest.label, digest=content, programs=programs)
-    preload = EnvRow("LD_PRELOAD", ":".join(preloads), Scope.RANK, "plan")
-    in_place = GraftContents(
-        replace=Replace.NOTHING,  # whatever is injected lies there already
-        place=PLACE_ON_HOST,
-        environment=(preload,) if preloads else (),
-        libmpi=libmpi,
-        inputs=tuple(_inputs(guest, there)),
+    return plan_folder(
+        PlanInput(
+            guest=label,
+            mpi=mpi.id,
+            contents=keep_mpi(
+                PLACE_ON_HOST,
+                libmpi,
+                replace=Replace.MPI if not own else Replace.LIBFABRIC if below else Replace.NOTHING,
+                preloads=preloads,
+                inputs=_inputs(guest, there),
+            ),
+            parts=accepted,
+            engine=ENGINE,
+            natives=choose_natives(mpi, guest.program.machine, options.native_build),
+            soname=there.soname,
+            # Our benchmarks find libmpi as the stack's programs do.
+            rpath=guest.search_path(own=own and not below),
+            interpreter=guest.program.interpreter,
+        )
     )
-    natives = choose_natives(mpi, guest.program.machine, options.native_build)
-    plan = plan_folder(
-        label, None, in_place, accepted, engine=ENGINE, natives=natives, soname=there.soname
-    )
-    replaced = Replace.MPI if not own else Replace.LIBFABRIC if below else Replace.NOTHING
-    like = _like_programs(plan, guest, own=own and not below)
-    return with_fields(like, mpi=mpi.id, replace=replaced)
 
 
 def due_leases(paths: Iterable[str]) -> list[tuple[str, int]]:
@@ -108,19 +111,6 @@ def due_leases(paths: Iterable[str]) -> list[tuple[str, int]]:
     of each generation of an override."""
     mapped = mapped_generations(MappedLibrary(os.path.realpath(path), 0, 0) for path in paths)
     return [(f"{store}/{LEASES}", number) for store, own in mapped.items() for number in own]
-
-
-def _like_programs(plan: GraftPlan, guest: StackGuest, *, own: bool) -> GraftPlan:
-    """Give our benchmarks the loader and the search path of the stack's programs, so that they find
-    libmpi as those do."""
-    search, loader = guest.search_path(own=own), guest.program.interpreter
-    copies = tuple(
-        with_fields(copy, edit=True, rpath=search, interpreter=loader)
-        if copy.name == BENCH
-        else copy
-        for copy in plan.copies
-    )
-    return with_fields(plan, key=digest([plan.key, search, loader]), copies=copies)
 
 
 def _own(guest: StackGuest) -> GuestMpi:

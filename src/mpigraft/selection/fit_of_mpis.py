@@ -25,7 +25,7 @@ from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
 from mpigraft.selection.subject import examine_subject, visible_to_job
 
 if TYPE_CHECKING:
-    from mpigraft.graft import GraftContents
+    from mpigraft.graft import CheckInput
 
 KIND = "verdicts-1"  # in the cache
 MOST = 64  # answers that are kept: of a large image one has two million bytes
@@ -192,6 +192,7 @@ def _others(
     request: FitRequest,
 ) -> Others:
     """Which of the machine's other MPIs do fit, by the same check; else what can be fetched."""
+    from mpigraft.graft import check_pair
     from mpigraft.selection import fit_alternatives as alternatives
 
     if any(one.fit.ok for one in tried):
@@ -199,7 +200,7 @@ def _others(
 
     def check(mpi: MpiInstall) -> None:
         facts = _abi(mpi.id, request.saved, machine)
-        if not _fit(examined, own, facts, machine, request)[0].ok:
+        if not check_pair(_pair(examined, own, facts, machine, request)).ok:
             raise CheckFailed.of("mpi-does-not-fit", mpi=mpi.id)
 
     fits = alternatives.fitting_mpis(machine, [one.fit.mpi for one in tried], check)
@@ -219,25 +220,22 @@ def _abi(mpi: str, saved: Path | None, machine: Machine) -> MpiAbi:
 def _tried(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
 ) -> TriedFit:
-    from mpigraft.graft import fitting_programs, reading_errors
+    from mpigraft.graft import check_pair, fitting_programs, reading_errors
 
     with reading_errors():
-        fit, injection = _fit(examined, own, facts, machine, request)
+        pair = _pair(examined, own, facts, machine, request)
+        fit = check_pair(pair)
         whole = fit.ok and not examined.loose
-        single = (
-            ()
-            if whole or (request.words and not examined.loose)
-            else fitting_programs(examined, facts, injection, own=own, machine=machine)
-        )
+        single = () if whole or (request.words and not examined.loose) else fitting_programs(pair)
     return TriedFit(fit, fit.guest.programs if whole else single)
 
 
-def _fit(
+def _pair(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
-) -> tuple[Fit, GraftContents]:
-    from mpigraft.graft import GraftRequest, check_pair, decide_contents
+) -> CheckInput:
+    from mpigraft.graft import CheckInput, GraftRequest, decide_contents
 
-    injection = decide_contents(
+    contents = decide_contents(
         examined,
         facts,
         GraftRequest(
@@ -248,7 +246,7 @@ def _fit(
             flags=machine.cpu.flags,
         ),
     )
-    return check_pair(examined, facts, injection, own=own, machine=machine), injection
+    return CheckInput(examined, facts, contents, own, machine)
 
 
 # ------------------------------------------------------------------ what is kept

@@ -59,7 +59,7 @@ def test_bytes_say_what_the_mpis_themselves_say(mpis: Mapping[Family, Path]) -> 
         rows = dict(env.apply(env.base(), mpi.environment, Scope.RANK))
         rows["LD_LIBRARY_PATH"] = f"{mpi.libmpi.parent}:{rows.get('LD_LIBRARY_PATH', '')}"
         bench = choose_natives(mpi, inventory.discover_machine().cpu.architecture, "prebuilt").bench
-        own = own_mpi.find(FolderRoot(Path("/")), [str(bench)], rows)
+        own = own_mpi.find_own_mpi(FolderRoot(Path("/")), [str(bench)], rows)
         assert own is not None, mpi.id
         if mpi.family is Family.MPICH:
             assert own.device == mpi.device, mpi.id

@@ -12,6 +12,7 @@ import pytest
 from mpigraft.binary.image.over import OverlayRoot
 from mpigraft.core.model import AbiObject, Family, Level, MpiAbi, Replace
 from mpigraft.graft.abi.copies import as_elf
+from mpigraft.graft.check.check_input import CheckInput
 from mpigraft.graft.check.fit import FIRST, REST, check_fit, fitting_programs
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.guest.visible import Covers
@@ -148,10 +149,11 @@ def test_a_package_with_a_module_for_each_abi() -> None:
 def test_programs_of_our_own_are_no_part_of_the_question() -> None:
     guest, abi = a_guest(a_program(), OPENMPI), an_abi("openmpi@5.0.11")
     found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
+    pair = CheckInput(guest, abi, found, own())
     bench = replace(found.programs[0], program=f"{PLACE}/bin/mpigraft-bench", before=())
     both = replace(found, programs=(*found.programs, bench))
-    assert check_fit(guest, abi, both, own=own()) == check_fit(guest, abi, found, own=own())
-    assert fitting_programs(guest, abi, both, own=own()) == (APP,)
+    assert check_fit(replace(pair, contents=both)) == check_fit(pair)
+    assert fitting_programs(replace(pair, contents=both)) == (APP,)
 
 
 def test_what_is_wrong_with_one_program_is_nothing_to_another() -> None:
@@ -162,8 +164,9 @@ def test_what_is_wrong_with_one_program_is_nothing_to_another() -> None:
     }
     guest, abi = a_guest(programs, OPENMPI, library("libmpi_java.so.40")), an_abi("openmpi@5.0.11")
     found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
-    assert fitting_programs(guest, abi, found, own=own()) == ("/opt/good",)
-    fit = check_fit(guest, abi, found, own=own())
+    pair = CheckInput(guest, abi, found, own())
+    assert fitting_programs(pair) == ("/opt/good",)
+    fit = check_fit(pair)
     absent = finding(fit, "soname-absent")
     assert absent.level is Level.ERROR
     assert absent.message.startswith("java needs libmpi_java.so.40, and openmpi@5.0.11 has no")

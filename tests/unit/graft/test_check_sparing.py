@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from mpigraft.core.model import Fit, Level, MpiAbi, Replace
-from mpigraft.graft.assemble import check_pair
-from mpigraft.graft.check.fit import check_fit, soften_fit
+from mpigraft.graft.check.check_input import CheckInput
+from mpigraft.graft.check.fit import check_fit, check_pair, soften_fit
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import decide_contents
 from mpigraft.graft.injection.fixpoint import GraftRequest
@@ -19,7 +19,8 @@ from tests.builders.guests import OPENMPI, PLACE, a_guest, a_program, an_abi, li
 
 def spared(guest: Guest, abi: MpiAbi) -> Fit:
     found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
-    return soften_fit(guest, abi, found, check_fit(guest, abi, found, own=own()), own=own())
+    pair = CheckInput(guest, abi, found, own())
+    return soften_fit(pair, check_fit(pair))
 
 
 def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together() -> None:
@@ -43,10 +44,10 @@ def test_a_job_that_may_start_no_mpi_program_is_warned_of() -> None:
     guest, abi = a_guest({"/opt/good": a_program()}, OPENMPI), an_abi("openmpi@5.0.11")
     found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE))
     machine = a_machine()
-    loose = check_pair(replace(guest, loose=True), abi, found, own=own(), machine=machine)
+    loose = check_pair(CheckInput(replace(guest, loose=True), abi, found, own(), machine))
     assert loose.ok
     assert finding(loose, "started-not-known").level is Level.WARNING
-    named = check_pair(guest, abi, found, own=own(), machine=machine)
+    named = check_pair(CheckInput(guest, abi, found, own(), machine))
     assert all(f.code != "started-not-known" for f in named.findings)
 
 

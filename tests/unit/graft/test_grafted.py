@@ -27,7 +27,7 @@ from mpigraft.graft.folder import folders
 from mpigraft.graft.guest.examination import examine_guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
 from mpigraft.graft.injection.fixpoint import CopyPolicy, GraftRequest
-from mpigraft.graft.injection.plan import plan_folder
+from mpigraft.graft.injection.plan import PlanInput, plan_folder
 from mpigraft.knowledge.sonames import role_of
 from mpigraft.launch.command import engine_context
 from mpigraft.native.programs import GPU_SELECT, RELAY, Natives
@@ -161,7 +161,14 @@ def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[GraftCon
     for name in (GPU_SELECT, RELAY):  # a plan copies them; nothing here is started by them
         program(world.host / name)
     made = plan_folder(
-        guest.label, facts, found, (), engine="bwrap", natives=Natives(bench, witness, bench, "")
+        PlanInput(
+            guest=guest.label,
+            mpi=facts.mpi.id,
+            abi=facts,
+            contents=found,
+            engine="bwrap",
+            natives=Natives(bench, witness, bench, ""),
+        )
     )
     folders.materialize(made)
     seat = engine_context(made, 1, world.host)

@@ -204,7 +204,7 @@ def test_musl_is_looked_at_and_left_for_the_check_to_refuse(image: Path) -> None
     program(image / "opt/app/alpine", flags=flags, needs=[image / "usr/lib/libmpi.so.40"])
     found = examination.examine_guest(str(image), ["/opt/app/alpine"])
     assert found.label.programs == ("/opt/app/alpine",)
-    assert own_mpi.find(found.root, found.label.programs, {}) is None
+    assert own_mpi.find_own_mpi(found.root, found.label.programs, {}) is None
 
 
 def test_too_many_programs(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mpigraft.binary.architecture.levels import HERE, LEVELS, V2, V3, V4
 from mpigraft.core.model import Level, MpiAbi, Replace
+from mpigraft.graft.check.check_input import CheckInput
 from mpigraft.graft.check.fit import check_fit, fitting_programs
 from mpigraft.graft.guest.examination import Guest, own_mpi_of
 from mpigraft.graft.injection.contents import decide_contents
@@ -96,7 +97,7 @@ def test_what_fails_on_other_cpus_alone_is_a_warning_here() -> None:
     guest = replace(guest, label=replace(guest.label, env_program="/usr/bin/env"))
     abi = an_abi("openmpi@5.0.11")
     found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=V3))
-    verdict = check_fit(guest, abi, found)
+    verdict = check_fit(CheckInput(guest, abi, found))
     assert verdict.ok
     (warning,) = [f for f in verdict.findings if f.code == "levels-differ"]
     assert warning.level is Level.WARNING
@@ -106,10 +107,10 @@ def test_what_fails_on_other_cpus_alone_is_a_warning_here() -> None:
         found = decide_contents(
             guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=flags)
         )
-        assert not check_fit(guest, abi, found).ok
-        assert fitting_programs(guest, abi, found) == ()
+        assert not check_fit(CheckInput(guest, abi, found)).ok
+        assert fitting_programs(CheckInput(guest, abi, found)) == ()
     found = decide_contents(guest, abi, GraftRequest(replace=Replace.MPI, place=PLACE, flags=V3))
-    assert fitting_programs(guest, abi, found) == (APP,)
+    assert fitting_programs(CheckInput(guest, abi, found)) == (APP,)
 
 
 def test_the_guests_own_libmpi_has_its_paths_on_all_cpus() -> None:

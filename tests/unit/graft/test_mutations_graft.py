@@ -39,14 +39,15 @@ WHOLE = (
 )  # fmt: skip
 SIMULATION = ("compare_loading", "brought_by", "_unbound", "plain")
 PLAN = (
-    "plan_folder", "_data", "_programs", "_environment", "path_stamps", "changed_paths",
+    "plan_folder", "_data", "_bench", "_other_programs", "_environment", "path_stamps",
+    "changed_paths",
 )  # fmt: skip
 
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {
     "PrivateNames.alone: if name not in self._alone: -> if True": "it is kept for speed alone",
     "copy_elf: if key not in state.facts: -> if True": "a library is known by its soname as well",
-    "_data: abi and contents.replace is Replace.MPI -> True": "without one nothing is replaced",
+    "_data: given.abi and given.whole -> True and": "a whole MPI has an ABI",
     "copy_elf: None if libc else state.lib -> if False": "parts of glibc are found without a path",
     "compare_loading: {(u.by, u.library, u.node) for u in before.unmet} if after.unmet": "speed",
     "_unbound: set(before.unbound) if after.unbound": "speed",

@@ -12,8 +12,8 @@ import pytest
 
 from mpigraft.binary.elf import reader
 from mpigraft.core.model import Bind, BindKind, EnvRow, GraftPlan, Replace, Scope
-from mpigraft.core.serialize import document, revive
-from mpigraft.graft.injection.contents import decide_contents
+from mpigraft.core.serialize import digest, document, revive
+from mpigraft.graft.injection.contents import decide_contents, keep_mpi
 from mpigraft.graft.injection.fixpoint import GraftRequest
 from mpigraft.graft.injection.plan import (
     BENCH,
@@ -22,6 +22,7 @@ from mpigraft.graft.injection.plan import (
     RELAY,
     TRACE,
     WITNESS,
+    PlanInput,
     changed_paths,
     path_stamps,
     plan_folder,
@@ -168,10 +169,43 @@ def test_without_a_host_mpi_only_ours_go_in(tmp_path: Path) -> None:
     files = on_disk(tmp_path)
     found = an_injection(an_abi_of(files), Replace.NOTHING)
     label = a_world(needing("libmpi.so.40"), library("libmpi.so.40")).label
-    made = plan_folder(label, None, found, (), engine="bwrap", natives=natives_of(files))
+    made = plan_folder(
+        PlanInput(guest=label, mpi="", contents=found, engine="bwrap", natives=natives_of(files))
+    )
     assert made.mpi == ""
     assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY, TRACE}
     assert environment(made).get("OPAL_PREFIX", "") is None
+
+
+def test_in_a_stack_our_benchmark_has_the_loader_and_folders_of_its_programs(
+    tmp_path: Path,
+) -> None:
+    files = on_disk(tmp_path)
+    label = a_world(needing("libmpi.so.40"), library("libmpi.so.40")).label
+    given = PlanInput(
+        guest=label,
+        mpi="",
+        contents=keep_mpi(PLACE, "/stack/libmpi.so.40", preloads=("/stack/a", "/stack/b")),
+        engine="none",
+        natives=natives_of(files),
+    )
+    plain = plan_folder(given)
+    assert environment(plain)["LD_PRELOAD"] == "/stack/a:/stack/b"
+    injected = replace(given.contents, replace=Replace.MPI)
+    made = plan_folder(replace(given, contents=injected, rpath="/stack/lib", interpreter="/ld.so"))
+    assert (made.replace, made.copies[1:]) == (Replace.MPI, plain.copies[1:])
+    assert made.key == digest([plain.key, "/stack/lib", "/ld.so"])
+    bench = made.copies[0]
+    assert (bench.name, bench.edit, bench.rpath, bench.interpreter) == (
+        BENCH, True, "/stack/lib", "/ld.so",
+    )  # fmt: skip
+
+
+def test_what_is_replaced_is_part_of_a_key(tmp_path: Path) -> None:
+    files = on_disk(tmp_path)
+    found = an_injection(an_abi_of(files), Replace.NOTHING)
+    kinds = (Replace.NOTHING, Replace.LIBFABRIC)
+    assert len({a_plan(files, injection=replace(found, replace=kind)).key for kind in kinds}) == 2
 
 
 def test_a_benchmark_that_is_no_elf_file_is_an_error(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -30,15 +30,23 @@ class CheckInput:
     """A host MPI, a guest, and what the loader would do with the two together."""
 
     guest: Guest
-    own: GuestMpi | None  # the guest's own MPI
     abi: MpiAbi
     contents: GraftContents
-    machine: Machine | None  # None: nothing is known of its devices
+    own: GuestMpi | None = None  # the guest's own MPI
+    machine: Machine | None = None  # where ranks will run; None: its devices are not checked
     libraries: dict[int, list[Elf]] = field(default_factory=dict)  # of users, once for each list
 
     @property
     def mpi(self) -> str:
         return self.abi.mpi.id
+
+    def only(self, programs: Sequence[SimulatedProgram]) -> CheckInput:
+        """Restrict the pair to some of the guest's programs."""
+        names = {r.name for one in programs for r in one.before}
+        absent = tuple((name, by) for name, by in self.contents.absent if name in names)
+        return replace(
+            self, contents=replace(self.contents, programs=tuple(programs), absent=absent)
+        )
 
     @property
     def own_name(self) -> str:
@@ -148,4 +156,4 @@ def base(path: object) -> str:
     return PurePosixPath(str(path)).name
 
 
-Judge = Callable[[CheckInput], CheckResult]
+Check = Callable[[CheckInput], CheckResult]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpigraft.core.model import CheckResult, Finding, GuestKind, NetLibrary
+from mpigraft.core.model import CheckResult, Finding, NetLibrary
 from mpigraft.graft.check.check_input import CheckInput, base, mapped, not_checked, part, some
 from mpigraft.knowledge import GpuLibraries, Reach, fabric_reach, fit_facts, known_world
 
@@ -18,7 +18,7 @@ def pmi(pair: CheckInput) -> CheckResult:
     """Check the launcher that starts the ranks, and whether they find each other under it."""
     mpi, label = pair.abi.mpi, pair.guest.label
     launcher = mpi.launcher_kind
-    if label.kind is not GuestKind.PROGRAM and not label.env_program:
+    if not label.kind.on_host and not label.env_program:
         return part("pmi", "", [_no_env(pair)])
     if mpi.launcher is None:
         return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(pair)])

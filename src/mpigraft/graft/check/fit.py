@@ -12,137 +12,108 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpigraft.binary import HERE
-from mpigraft.core.model import CheckResult, Finding, Fit, Level, Machine, MpiAbi
-from mpigraft.graft.check import environment, interface, languages, linkage
-from mpigraft.graft.check import shared_libraries as neighbours
-from mpigraft.graft.check.check_input import CheckInput, Judge, not_checked, part, some
+from mpigraft.core.model import CheckResult, Finding, Fit, Level
+from mpigraft.graft.check import environment, interface, languages, linkage, shared_libraries
+from mpigraft.graft.check.check_input import Check, CheckInput, not_checked, part, some
 
 if TYPE_CHECKING:
-    from mpigraft.graft.guest.examination import Guest
-    from mpigraft.graft.guest.own_mpi import GuestMpi
-    from mpigraft.graft.injection.contents import GraftContents
     from mpigraft.graft.injection.simulation import SimulatedProgram
 
-FEW = 3  # files that are named to a person
+FEW = 3  # files that a message names
 # In this order. Programs that fail in FIRST are left out of REST, which would repeat it.
-FIRST: dict[str, Judge] = {"architecture": interface.architecture, "abi": interface.abi}
-REST: dict[str, Judge] = {
+FIRST: dict[str, Check] = {"architecture": interface.architecture, "abi": interface.abi}
+REST: dict[str, Check] = {
     "sonames": interface.sonames,
     "symbols": linkage.symbols,
     "versions": linkage.versions,
     "fortran": languages.fortran,
     "cxx": languages.cxx,
-    "collisions": neighbours.collisions,
+    "collisions": shared_libraries.collisions,
     "pmi": environment.pmi,
-    "plugins": neighbours.plugins,
+    "plugins": shared_libraries.plugins,
     "devices": environment.devices,
     "gpu": environment.gpu,
     "folders": environment.folders,
 }
 
 
-def check_fit(
-    guest: Guest,
-    abi: MpiAbi,
-    contents: GraftContents,
-    *,
-    own: GuestMpi | None = None,
-    machine: Machine | None = None,
-) -> Fit:
-    """Judge `abi` under `guest`, from what `injection` simulated.
+def check_pair(pair: CheckInput) -> Fit:
+    """Check an MPI under what a job starts, as far as that is known. Raises ElfError."""
+    fit = check_fit(pair)
+    if pair.guest.loose or (pair.guest.possible and not fit.ok):
+        return soften_fit(pair, fit)
+    return fit
 
-    `own`: the guest's own MPI, where it has one. `machine`: where ranks will run; without it
-    its devices are not checked. Raises ElfError for a file of the guest whose symbols cannot
-    be read.
-    """
-    # Programs of our own go in too; they are judged only where the guest has no program.
-    place = f"{contents.place}/"
-    programs = [p for p in contents.programs if not p.program.startswith(place)]
-    programs, elsewhere = _on_levels(programs or list(contents.programs))
-    pair = CheckInput(guest, own, abi, _restricted(contents, programs), machine)
-    parts = [judge(pair) for judge in FIRST.values()]
-    comparable = [simulated for simulated in programs if interface.comparable(pair, simulated)]
+
+def check_fit(pair: CheckInput) -> Fit:
+    """Check an MPI under all programs of a guest. Raises ElfError for a file of the guest whose
+    symbols cannot be read."""
+    # Programs of our own go in too; they are checked only where the guest has no program.
+    place = f"{pair.contents.place}/"
+    programs = [p for p in pair.contents.programs if not p.program.startswith(place)]
+    programs, elsewhere = _on_levels(programs or list(pair.contents.programs))
+    meant = pair.only(programs)
+    parts = [check(meant) for check in FIRST.values()]
+    comparable = [simulated for simulated in programs if interface.comparable(meant, simulated)]
     if comparable:
-        pair = CheckInput(guest, own, abi, _restricted(contents, comparable), machine)
-        parts += [judge(pair) for judge in REST.values()]
+        parts += [check(pair.only(comparable)) for check in REST.values()]
     else:
         bad = [row.name for row in parts if row.level is Level.ERROR] or ["program"]
         parts += [not_checked(name, f"see {bad[0]}") for name in REST]
     if elsewhere:
-        other = _restricted(contents, elsewhere)
-        parts.append(_levels(check_fit(guest, abi, other, own=own, machine=machine), elsewhere))
-    return Fit(guest.label, abi.mpi.id, contents.replace, tuple(parts))
+        parts.append(_levels(check_fit(pair.only(elsewhere)), elsewhere))
+    return Fit(pair.guest.label, pair.mpi, pair.contents.replace, tuple(parts))
 
 
-def has_no_interface(guest: Guest, abi: MpiAbi, contents: GraftContents) -> bool:
+def has_no_interface(pair: CheckInput) -> bool:
     """Whether no program of a guest has the architecture and an ABI of this MPI: then it does not
     matter what would go in."""
-    pair = CheckInput(guest, None, abi, contents, None)
-    programs = contents.programs
+    programs = pair.contents.programs
     return bool(programs) and not any(interface.comparable(pair, one) for one in programs)
 
 
-def fitting_programs(
-    guest: Guest,
-    abi: MpiAbi,
-    contents: GraftContents,
-    *,
-    own: GuestMpi | None = None,
-    machine: Machine | None = None,
-) -> tuple[str, ...]:
-    """List the programs that fit on their own. Arguments and errors are those of `check_fit`."""
+def fitting_programs(pair: CheckInput) -> tuple[str, ...]:
+    """List the programs that fit on their own. Raises as `check_fit` does."""
     programs: dict[str, list[SimulatedProgram]] = {}  # of each, what it loads on each CPU
-    for simulated in contents.programs:
-        if simulated.program in guest.label.programs:
+    for simulated in pair.contents.programs:
+        if simulated.program in pair.guest.label.programs:
             programs.setdefault(simulated.program, []).append(simulated)
-    return tuple(
-        program
-        for program, levels in programs.items()
-        if check_fit(guest, abi, _restricted(contents, levels), own=own, machine=machine).ok
-    )
+    return tuple(name for name, levels in programs.items() if check_fit(pair.only(levels)).ok)
 
 
-def soften_fit(
-    guest: Guest,
-    abi: MpiAbi,
-    contents: GraftContents,
-    fit: Fit,
-    *,
-    own: GuestMpi | None = None,
-    machine: Machine | None = None,
-) -> Fit:
+def soften_fit(pair: CheckInput, fit: Fit) -> Fit:
     """Soften a refusal where it is unknown what will be started or opened.
 
     What may never be loaded refuses nothing: its errors become warnings. A guest of which any
     program may be started is refused when not one of them fits; where all fit, a warning says that
     it may start none of them.
     """
+    guest, label = pair.guest, pair.guest.label
     if guest.loose and fit.ok:
-        count, name = len(guest.label.programs), guest.label.name
-        note = Finding.of("started-not-known", programs=count, name=name)
+        note = Finding.of("started-not-known", programs=len(label.programs), name=label.name)
     elif guest.loose:
-        good = fitting_programs(guest, abi, contents, own=own, machine=machine)
+        good = fitting_programs(pair)
         if not good:
             return fit
-        bad = [p for p in guest.label.programs if p not in good]
+        bad = [p for p in label.programs if p not in good]
         note = Finding.of(
             "programs-not-known",
             bad=len(bad),
-            programs=len(guest.label.programs),
-            name=guest.label.name,
+            programs=len(label.programs),
+            name=label.name,
             evidence=tuple(bad),
         )
     else:
-        sure = [p for p in contents.programs if p.program not in guest.possible]
-        certain = check_fit(guest, abi, _restricted(contents, sure), own=own, machine=machine)
+        certain = check_fit(
+            pair.only([p for p in pair.contents.programs if p.program not in guest.possible])
+        )
         if not certain.ok:
             return certain
         bad = list(guest.possible)
         modules = ", ".join(bad[:FEW])
-        note = Finding.of("imports-not-known", modules=modules, mpi=abi.mpi.id, evidence=tuple(bad))
+        note = Finding.of("imports-not-known", modules=modules, mpi=pair.mpi, evidence=tuple(bad))
     known = CheckResult("known", Level.WARNING, note.message, (note,))
-    parts = (*map(_softened, fit.parts), known)
-    return replace(fit, parts=parts)
+    return replace(fit, parts=(*map(_softened, fit.parts), known))
 
 
 def _on_levels(
@@ -179,10 +150,3 @@ def _softened(result: CheckResult) -> CheckResult:
         replace(f, level=Level.WARNING) if f.level is Level.ERROR else f for f in result.findings
     )
     return replace(result, level=Level.WARNING, findings=findings)
-
-
-def _restricted(contents: GraftContents, programs: Sequence[SimulatedProgram]) -> GraftContents:
-    """Restrict an injection for many programs to some of them."""
-    names = {r.name for one in programs for r in one.before}
-    absent = tuple((name, by) for name, by in contents.absent if name in names)
-    return replace(contents, programs=tuple(programs), absent=absent)

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from mpigraft.binary import FolderRoot
 from mpigraft.core.model import Fit, GuestKind, GuestLabel, Machine, MpiInstall
 from mpigraft.graft.abi.libraries import read_abi
-from mpigraft.graft.assemble import check_pair, reading_errors
+from mpigraft.graft.assemble import reading_errors
+from mpigraft.graft.check.check_input import CheckInput
+from mpigraft.graft.check.fit import check_pair
 from mpigraft.graft.guest.command import GuestCommand
-from mpigraft.graft.guest.examination import Guest, own_mpi_of
-from mpigraft.graft.guest.own_mpi import GuestMpi
-from mpigraft.graft.injection.in_place import contents_in_place, load_in_place
-from mpigraft.graft.injection.simulation import Loaded
+from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.guest.own_mpi import GuestMpi, find_own_mpi
+from mpigraft.graft.injection.in_place import InstalledFiles, contents_in_place, load_in_place
+from mpigraft.graft.injection.simulation import Loaded, compare_loading
 from mpigraft.knowledge import binding_of
 
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
@@ -86,8 +88,9 @@ class HostProgram:
             if mpi.libmpi and os.path.realpath(mpi.libmpi) == real and mpi.usable:
                 launcher = str(mpi.launcher or "")
                 return GuestMpi(mpi.family, mpi.version, mpi.soname, real, launcher, ())
-        search = tuple((n, v) for n, v in self.environment.items() if n in LOADER)
-        return own_mpi_of(replace(self.guest, label=replace(self.guest.label, environment=search)))
+        search = {n: v for n, v in self.environment.items() if n in LOADER}
+        subjects = (*self.guest.label.programs, *self.guest.libraries)
+        return find_own_mpi(self.guest.root, subjects, search)
 
     def load(self, environment: Mapping[str, str]) -> tuple[Loaded, ...]:
         """Simulate the loader for the same files in another environment."""
@@ -98,8 +101,14 @@ class HostProgram:
         that cannot be read, CheckFailed for a program whose loader is not glibc's."""
         abi = read_abi(mpi)
         with reading_errors():
-            contents = contents_in_place(abi, self.alone, loaded)
-            return check_pair(self.guest, abi, contents, own=self.own, machine=self.machine)
+            sides, after = InstalledFiles(abi), {one.program: one for one in loaded}
+            programs = [
+                compare_loading(one, after[one.program], sides)
+                for one in self.alone
+                if one.program in after
+            ]
+            contents = contents_in_place(abi, programs, sides)
+            return check_pair(CheckInput(self.guest, abi, contents, self.own, self.machine))
 
 
 def _is_elf(path: Path) -> bool:

@@ -192,7 +192,7 @@ def _kept(pair: CheckInput) -> Iterator[Finding]:
     if pair.own is None:
         yield Finding.of("no-own-mpi", name=pair.guest.label.name)
     network = {o.soname for o in pair.abi.objects if o.role is Role.NET}
-    over = {base(bind.source) for bind in pair.contents.binds}
+    over = {*(base(bind.source) for bind in pair.contents.binds), *map(base, pair.contents.files)}
     if pair.contents.replace is Replace.LIBFABRIC and pair.own and not network & over:
         yield Finding.of("nothing-replaced", evidence=tuple(sorted(network)))
 

@@ -171,7 +171,7 @@ def examine_guest(spec: str, programs: Sequence[str] = (), shown: Shown = nothin
 def own_mpi_of(guest: Guest) -> GuestMpi | None:
     """Find the guest's own MPI; None where its programs find none."""
     subjects = (*guest.label.programs, *guest.libraries)
-    return own_mpi.find(guest.root, subjects, dict(guest.label.environment))
+    return own_mpi.find_own_mpi(guest.root, subjects, dict(guest.label.environment))
 
 
 def default_mpi(guest: Guest) -> GuestMpi | None:

@@ -90,7 +90,9 @@ class GuestMpi:
 _FOUND: WeakKeyDictionary[Root, dict[tuple[object, ...], GuestMpi | None]] = WeakKeyDictionary()
 
 
-def find(root: Root, subjects: Sequence[str], environment: Mapping[str, str]) -> GuestMpi | None:
+def find_own_mpi(
+    root: Root, subjects: Sequence[str], environment: Mapping[str, str]
+) -> GuestMpi | None:
     """Find the first libmpi that the loader would take for one of these files."""
     known = _FOUND.setdefault(root, {})
     key = (tuple(subjects), tuple(sorted(environment.items())))

@@ -12,7 +12,7 @@ its parts share private symbols.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,6 +128,28 @@ def describe_bare_guest(guest: Guest, abi: MpiAbi, replace: Replace) -> GraftCon
     loaded = [load_bare(state, path) for path in state.subjects]
     programs = tuple(each for one in loaded for each in compare_levels(one, one, state))
     return GraftContents(replace=replace, place=NOWHERE, programs=programs, libmpi="")
+
+
+def keep_mpi(
+    place: str,
+    libmpi: str,
+    *,
+    replace: Replace = Replace.NOTHING,
+    elsewhere: Sequence[str] = (),
+    preloads: Sequence[str] = (),
+    inputs: Iterable[str] = (),
+) -> GraftContents:
+    """Describe a graft under which the MPI that is there stays, at `libmpi`: no library of the
+    host's goes in. `replace`: what was replaced before, as in a stack."""
+    preload = EnvRow("LD_PRELOAD", ":".join(preloads), Scope.RANK, "plan")
+    return GraftContents(
+        replace=replace,
+        place=place,
+        environment=(preload,) if preloads else (),
+        libmpi=libmpi,
+        libmpi_elsewhere=tuple(elsewhere),
+        inputs=tuple(inputs),
+    )
 
 
 def _by_number(node: str) -> tuple[int, ...]:

@@ -15,8 +15,8 @@ from mpigraft.core.model import MpiAbi, Replace, Role
 from mpigraft.graft.injection.contents import GraftContents
 from mpigraft.graft.injection.plan import PLACE_ON_HOST
 from mpigraft.graft.injection.private_names import names_of
-from mpigraft.graft.injection.simulation import Loaded, Sides, compare_loading
-from mpigraft.knowledge import binding_of, role_of
+from mpigraft.graft.injection.simulation import Loaded, Sides, SimulatedProgram
+from mpigraft.knowledge import binding_of, network_library_of, role_of
 
 
 def load_in_place(files: Iterable[str], environment: Mapping[str, str]) -> tuple[Loaded, ...]:
@@ -32,25 +32,27 @@ def _loaded(files: Iterable[str], environment: Mapping[str, str]) -> Iterator[Lo
 
 
 def contents_in_place(
-    abi: MpiAbi, before: Sequence[Loaded], after: Sequence[Loaded], sides: Sides | None = None
+    abi: MpiAbi,
+    programs: Sequence[SimulatedProgram],
+    sides: Sides,
+    *,
+    place: str = PLACE_ON_HOST,
+    libmpi: str = "",
+    closed: Sequence[tuple[str, str]] = (),
 ) -> GraftContents:
-    """Describe `abi` where it is installed, under programs that the loader was simulated for: by
-    themselves, and with the MPI. `sides` says which files are the MPI's, where these are copies of
-    what `abi` describes."""
-    sides = sides or InstalledFiles(abi)
-    loaded = {one.program: one for one in after}
-    files = {name for one in after for r in one.objects if r.path and sides.grafted(r.path)
+    """Describe `abi`, or the libfabric or UCX that it describes, at the paths at which programs
+    that were simulated find it. `sides` tells which files are its own."""
+    part = network_library_of(abi.objects[0].soname)
+    rows = {id(one.after): one.after for one in programs}  # many programs share theirs
+    files = {name for after in rows.values() for r in after if r.path and sides.grafted(r.path)
              for name in (str(r.path), r.elf.name if r.elf else "")}  # fmt: skip
     return GraftContents(
-        replace=Replace.MPI,
-        place=PLACE_ON_HOST,
-        programs=tuple(
-            compare_loading(one, loaded[one.program], sides)
-            for one in before
-            if one.program in loaded
-        ),
-        absent=absent_bindings(abi, (one.objects for one in before)),
-        libmpi="",
+        replace=Replace.LIBFABRIC if part else Replace.MPI,
+        place=place,
+        programs=tuple(programs),
+        absent=() if part else absent_bindings(abi, (one.before for one in programs)),
+        closed=tuple(closed),
+        libmpi=libmpi,
         files=frozenset(files),
     )
 

@@ -6,8 +6,8 @@ translate it into their options.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpigraft.binary import read_elf
@@ -55,24 +55,34 @@ DROPPED = (
 )  # fmt: skip
 
 
-def plan_folder(
-    guest: GuestLabel,
-    abi: MpiAbi | None,
-    contents: GraftContents,
-    parts: Sequence[CheckResult],
-    *,
-    engine: str,
-    natives: Natives,
-    devices: Sequence[Bind] = (),
-    soname: str = "",
-) -> GraftPlan:
-    """Plan for `engine`, whose ranks see the graft folder at `injection.place`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInput:
+    """What the plan of a graft folder is made of."""
 
-    `abi` None is a guest with its own MPI: only our programs go in. `soname` is that of the
-    guest's own libmpi where it stays.
-    """
-    copies = (*contents.copies, *_data(abi, contents), *_programs(natives, contents, soname))
-    environment = _environment(contents, abi, guest)
+    guest: GuestLabel
+    mpi: str  # id of the MPI that ranks run on
+    abi: MpiAbi | None = None  # None: the MPI that is there stays, and only our programs go in
+    contents: GraftContents
+    parts: tuple[CheckResult, ...] = ()
+    engine: str
+    natives: Natives
+    devices: tuple[Bind, ...] = ()
+    soname: str = ""  # of the guest's own libmpi, where it stays
+    rpath: str = ""  # of the stack's programs, which our benchmark searches like them
+    interpreter: str = ""  # the loader of the stack's programs
+
+    @property
+    def whole(self) -> bool:
+        """Whether a whole MPI of the host goes in."""
+        return self.abi is not None and self.contents.replace is Replace.MPI
+
+
+def plan_folder(given: PlanInput) -> GraftPlan:
+    """Plan the folder of a graft, which its ranks see at the place of its contents."""
+    guest, contents = given.guest, given.contents
+    bench = _bench(given)
+    copies = (*contents.copies, *_data(given), bench, *_other_programs(given.natives))
+    environment = _environment(given)
     over = tuple(sorted(contents.binds, key=lambda bind: bind.target))
     graft_own = contents.libmpi.startswith(f"{contents.place}/")
     libmpi_copy = next(
@@ -81,74 +91,82 @@ def plan_folder(
     )
     content = {
         "guest": [guest.digest, guest.programs],  # wherever it lies
-        "replace": contents.replace,
-        "engine": engine,
+        "replace": contents.replace if given.abi else Replace.NOTHING,  # what is there stays
+        "engine": given.engine,
         "place": contents.place,
         "copies": [
             [c.name, c.digest, c.edit, c.rpath, c.soname, c.renamed, c.symbols] for c in copies
         ],
         "binds": over,
-        "devices": devices,
+        "devices": given.devices,
         "environment": environment,
         "libmpi": [contents.libmpi, libmpi_copy],
     }
+    key = digest(plain(content))
+    if given.interpreter:
+        key = digest([key, given.rpath, given.interpreter])
+        stacks = replace(bench, edit=True, rpath=given.rpath, interpreter=given.interpreter)
+        copies = tuple(stacks if copy is bench else copy for copy in copies)
     return GraftPlan(
-        key=digest(plain(content)),
+        key=key,
         guest=guest,
-        mpi=abi.mpi.id if abi else "",
+        mpi=given.mpi,
         replace=contents.replace,
-        engine=engine,
+        engine=given.engine,
         place=contents.place,
         copies=copies,
         binds=over,
-        devices=tuple(devices),
+        devices=given.devices,
         environment=environment,
         passed=PASSED,
         libmpi=contents.libmpi,
         libmpi_copy=libmpi_copy,
         libmpi_elsewhere=contents.libmpi_elsewhere,
         glibc=contents.glibc,
-        parts=tuple(parts),
+        parts=given.parts,
         inputs=path_stamps([guest.source, *contents.inputs]),
     )
 
 
-def _data(abi: MpiAbi | None, contents: GraftContents) -> tuple[Copy, ...]:
-    files = abi.data if abi and contents.replace is Replace.MPI else ()
+def _data(given: PlanInput) -> tuple[Copy, ...]:
+    files = given.abi.data if given.abi and given.whole else ()
     return tuple(Copy(file.path, file.place, file.digest) for file in files)
 
 
-def _programs(natives: Natives, contents: GraftContents, libmpi: str) -> tuple[Copy, ...]:
+def _bench(given: PlanInput) -> Copy:
     """The benchmarks look for MPI in the graft, else under the name that the guest's own has
-    (Debian's libmpich.so.12); the witness, the library that profiles and mpigraft-gpu-select need
-    no MPI."""
-    bench = Copy(str(natives.bench), BENCH, file_digest(natives.bench), edit=True)
-    if contents.replace is Replace.MPI:
-        bench = replace(bench, rpath=f"{contents.place}/lib")
-    else:
-        needed = [n for n in read_elf(natives.bench).needed if binding_of(n)]
-        renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
-        bench = replace(bench, renamed=renamed, edit=bool(renamed))
+    (Debian's libmpich.so.12)."""
+    path = given.natives.bench
+    bench = Copy(str(path), BENCH, file_digest(path), edit=True)
+    if given.whole:
+        return replace(bench, rpath=f"{given.contents.place}/lib")
+    libmpi = given.soname
+    needed = [n for n in read_elf(path).needed if binding_of(n)]
+    renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
+    return replace(bench, renamed=renamed, edit=bool(renamed))
+
+
+def _other_programs(natives: Natives) -> tuple[Copy, ...]:
+    """Programs and libraries of ours that need no MPI."""
     others = [(natives.witness, WITNESS), (natives.gpu_select, GPU_SELECT), (natives.relay, RELAY)]
     others += [(natives.trace, TRACE)] if natives.trace else []
-    return bench, *(Copy(str(path), name, file_digest(path)) for path, name in others)
+    return tuple(Copy(str(path), name, file_digest(path)) for path, name in others)
 
 
-def _environment(
-    contents: GraftContents, abi: MpiAbi | None, guest: GuestLabel
-) -> tuple[EnvRow, ...]:
+def _environment(given: PlanInput) -> tuple[EnvRow, ...]:
     """Drop variables that point to the host's files, or keep the image's values of them; then add
     the graft's own rows."""
-    given = abi.environment if abi else ()
-    if contents.replace is not Replace.MPI:  # the guest's own MPI keeps its own prefix
-        given = tuple(r for r in given if r.name.startswith(NETWORK) and contents.copies)
+    contents, whole = given.contents, given.whole
+    of_mpi = given.abi.environment if given.abi else ()
+    if not whole:  # the guest's own MPI keeps its own prefix
+        of_mpi = tuple(r for r in of_mpi if r.name.startswith(NETWORK) and contents.copies)
     rows = [
         replace(row, value=row.value and row.value.replace("{graft}", contents.place))
-        for row in (*given, *contents.environment)
+        for row in (*of_mpi, *contents.environment)
     ]
     named = {row.name for row in rows}
-    whole = contents.replace is Replace.MPI  # then what is about the guest's MPI is void
-    own = {n: v for n, v in guest.environment if n in LOADER or not whole}
+    # What is about the guest's MPI is void under a whole one.
+    own = {n: v for n, v in given.guest.environment if n in LOADER or not whole}
     drops = [
         EnvRow(name, own.get(name), Scope.RANK, "guest" if name in own else "plan")
         for name in DROPPED

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from mpigraft.binary import FolderRoot, MaskedRoot, Resolved, Root, read_elf
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import GuestKind, GuestLabel, MpiInstall
+from mpigraft.core.model import GuestLabel, MpiInstall
 from mpigraft.core.serialize import digest
 from mpigraft.graft.guest.examination import Guest, own_mpi_of
 from mpigraft.graft.guest.own_mpi import GuestMpi, loaded_objects
@@ -116,17 +116,7 @@ class StackGuest:
 
     @property
     def label(self) -> GuestLabel:
-        """The label without a digest: content depends on which MPI is meant."""
-        return GuestLabel(
-            name=self.name,
-            kind=GuestKind.STACK,
-            source=self.stack.root,
-            digest="",
-            architecture=self.program.machine,
-            os="",
-            glibc="",
-            programs=(self.program.path,),
-        )
+        return self.stack.label([self.program], name=self.name)
 
     def as_guest(self, *, own: bool) -> Guest:
         """The stack as its programs find it, or as if its overrides were empty."""

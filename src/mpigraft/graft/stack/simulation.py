@@ -25,8 +25,8 @@ from mpigraft.binary import (
     Rule,
     closures,
 )
-from mpigraft.core.model import GuestKind, GuestLabel, MpiAbi, Role
-from mpigraft.graft.guest.examination import Guest, own_mpi_of
+from mpigraft.core.model import MpiAbi, Role
+from mpigraft.graft.guest.own_mpi import find_own_mpi
 from mpigraft.graft.injection.private_names import names_of
 from mpigraft.graft.injection.simulation import (
     Loaded,
@@ -183,8 +183,7 @@ class Simulator:
         """Give what a program's own MPI opens by name, of which some need libfabric or UCX."""
         if not self.override.part:
             return {}
-        label = GuestLabel("", GuestKind.PROGRAM, path, "", "", "", "", (path,))
-        own = own_mpi_of(Guest(label, self.bare))
+        own = find_own_mpi(self.bare, (path,), {})
         opened = {
             opener: [one for one in paths if OF_NETWORK.search(PurePath(one).name)]
             for opener, paths in (own.plugins if own else ())

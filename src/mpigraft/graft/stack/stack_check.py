@@ -7,27 +7,24 @@ for the programs of a module, and for each program where something is wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpigraft.binary import Elf, ElfError
 from mpigraft.core.model import (
-    Bind,
     Finding,
-    GuestKind,
-    GuestLabel,
     Level,
     Machine,
     MpiAbi,
-    Replace,
 )
+from mpigraft.graft.check.check_input import CheckInput
 from mpigraft.graft.check.fit import check_fit
-from mpigraft.graft.guest.examination import Guest, own_mpi_of
-from mpigraft.graft.guest.own_mpi import GuestMpi
+from mpigraft.graft.guest.examination import Guest
+from mpigraft.graft.guest.own_mpi import GuestMpi, find_own_mpi
 from mpigraft.graft.injection.contents import GraftContents
-from mpigraft.graft.injection.in_place import absent_bindings
+from mpigraft.graft.injection.in_place import contents_in_place
 from mpigraft.graft.stack import differences
 from mpigraft.graft.stack.overrides import chosen_slots, fits_abi, override_with_mpi
 from mpigraft.graft.stack.places import below
@@ -45,7 +42,7 @@ from mpigraft.graft.stack.values import (
 from mpigraft.knowledge import binding_of
 
 if TYPE_CHECKING:
-    from mpigraft.binary import Root
+    pass
 
 OF_LAUNCHER = frozenset(["launcher-none", "pmi-unknown", "world-of-one"])
 BATCH = 48  # programs that are judged together, and in memory at once
@@ -244,12 +241,9 @@ class _Judge:
             by_mpi.setdefault(self._own_path(one), []).append(one)
         for group in by_mpi.values():
             guest = self._guest(group)
+            own = self._own_mpi(group[0])
             fit = check_fit(
-                guest,
-                self.override.abi,
-                self._contents(group),
-                own=self._own_mpi(group[0], guest),
-                machine=self.machine,
+                CheckInput(guest, self.override.abi, self._contents(group), own, self.machine)
             )
             # The stack's own launcher starts its MPI, whatever lies below that.
             below = OF_LAUNCHER if self.override.part else ()
@@ -260,62 +254,36 @@ class _Judge:
         return _Judged(tuple(findings))
 
     def _contents(self, group: Sequence[StackSimulation]) -> GraftContents:
-        """Describe the override as an injection. What it opens is the same for all programs."""
+        """Describe what programs find in the override. What it opens is the same for all."""
         if self._closed is None and any(one.injected for one in group):
             self._closed = self.simulator.closed(group[0].program)
-        return replace(_contents(group, self.override), closed=self._closed or ())
+        return contents_in_place(
+            self.override.abi,
+            [each for one in group for each in (one.loading, *one.elsewhere)],
+            self.override,
+            place=self.override.slot.path,
+            libmpi=next((one.libmpi for one in group if one.injected), ""),
+            closed=self._closed or (),
+        )
 
     def _guest(self, group: Sequence[StackSimulation]) -> Guest:
-        first = group[0].program
+        """Describe the stack as a guest whose programs are these."""
         libc = next((str(r.path) for r in group[0].loading.before if r.name == "libc.so.6"), "")
         if libc not in self._libc:
             self._libc[libc] = differences.glibc_of(self.simulator.bare, libc)
         self.glibc = self.glibc or self._libc[libc]
-        label = GuestLabel(
-            name=self.stack.root,
-            kind=GuestKind.PROGRAM,  # it is started where it lies, by the host's launcher
-            source=self.stack.root,
-            digest="",
-            architecture=first.machine,
-            os="",
-            glibc=self._libc[libc],
-            programs=tuple(one.program.path for one in group),
-        )
-        return Guest(label, _root(self.simulator))
+        label = self.stack.label([one.program for one in group], glibc=self._libc[libc])
+        return Guest(label, self.simulator.bare)
 
     @staticmethod
     def _own_path(one: StackSimulation) -> str:
         rows = (r for r in one.loading.before if r.path and binding_of(r.soname))
         return next((str(r.path) for r in rows), "")
 
-    def _own_mpi(self, one: StackSimulation, guest: Guest) -> GuestMpi | None:
+    def _own_mpi(self, one: StackSimulation) -> GuestMpi | None:
         """Describe the MPI of the stack that a program runs on. Of each this is read once."""
         path = self._own_path(one)
         if path not in self._own:
-            label = replace(guest.label, programs=(one.program.path,))
-            self._own[path] = own_mpi_of(Guest(label, guest.root)) if path else None
+            programs = (one.program.path,)
+            self._own[path] = find_own_mpi(self.simulator.bare, programs, {}) if path else None
         return self._own[path]
-
-
-def _root(simulator: Simulator) -> Root:
-    return simulator.bare
-
-
-def _contents(group: Sequence[StackSimulation], override: PlannedOverride) -> GraftContents:
-    """Describe an override as an injection, for the parts of the check."""
-    network = [Bind(path, path, why="") for path in override.public if override.part]
-    programs = tuple(each for one in group for each in (one.loading, *one.elsewhere))
-    rows = {id(each.after): each.after for each in programs}  # many programs share theirs
-    mapped = {name for after in rows.values() for r in after if r.path
-              for name in (str(r.path), r.elf.name if r.elf else "")}  # fmt: skip
-    return GraftContents(
-        replace=Replace.LIBFABRIC if override.part else Replace.MPI,
-        place=override.slot.path,
-        binds=tuple(network),
-        files=frozenset(filter(override.grafted, mapped)),
-        programs=programs,
-        absent=()
-        if override.part
-        else absent_bindings(override.abi, (one.loading.before for one in group)),
-        libmpi=next((one.libmpi for one in group if one.injected), ""),
-    )

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase as fnmatch
 from os.path import normpath
 from pathlib import PurePosixPath
 
-from mpigraft.core.model import Family, Finding, Level
+from mpigraft.core.model import Family, Finding, GuestKind, GuestLabel, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,22 @@ class Stack:
         """The sonames of MPI that programs for a machine need, and how many programs need each."""
         count = Counter(name for p in self.programs if p.machine == machine for name in p.mpi)
         return dict(sorted(count.items()))
+
+    def label(
+        self, programs: Sequence[StackProgram], *, name: str = "", glibc: str = ""
+    ) -> GuestLabel:
+        """The label of the stack as a guest whose programs are these. It has no digest: content
+        depends on which MPI is meant."""
+        return GuestLabel(
+            name=name or self.root,
+            kind=GuestKind.STACK,
+            source=self.root,
+            digest="",
+            architecture=programs[0].machine,
+            os="",
+            glibc=glibc,
+            programs=tuple(program.path for program in programs),
+        )
 
     def searching(self, slot: Slot) -> tuple[StackProgram, ...]:
         """The programs that search an override."""
