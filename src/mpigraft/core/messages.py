@@ -30,18 +30,20 @@ def _as_text(value: object) -> object:
 
 
 class Message(NamedTuple):
-    """One row: templates, and the level of a finding ("" for an error that ends the command)."""
+    """One row: templates, the level of a finding ("" for an error that ends the command), and the
+    code of the row that has its advice where the guest is a stack."""
 
     message: str
     why: str = ""
     fix: str = ""
     level: str = ""
+    stack: str = ""
 
     def fill(self, values: dict[str, object]) -> Message:
         """Put values into the templates. Raises KeyError for one that is missing."""
         safe = {name: _as_text(value) for name, value in values.items()}
         message, why, fix = (text.format_map(safe) for text in self[:3])
-        return Message(message, why, fix, self.level)
+        return Message(message, why, fix, self.level, self.stack)
 
 
 def message_of(code: str) -> Message:

@@ -56,8 +56,15 @@ def test_a_finding_is_made_with_the_fields_of_its_row() -> None:
 
 
 def test_each_row_is_used() -> None:
-    causes, used = {row.finding for row in cause_table().cause}, {use.code for use in USES}
+    causes = {row.finding for row in cause_table().cause}
+    used = {use.code for use in USES} | {row.stack for row in ROWS.values()} - {""}
     assert set(ROWS) - used == BY_TABLE | (causes - used)
+
+
+def test_the_advice_for_a_stack_needs_no_values() -> None:
+    rows = [ROWS[row.stack] for row in ROWS.values() if row.stack]
+    assert rows
+    assert all(row.message == "{text}" and "{" not in row.why + row.fix for row in rows)
 
 
 def _constants(node: ast.expr) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Self
 
@@ -115,3 +115,11 @@ class Finding:
         Raises KeyError for an unknown code or a missing value."""
         row = message_of(code).fill(values)
         return cls(level or Level(row.level), code, row.message, row.why, row.fix, evidence)
+
+    def for_stack(self) -> Self:
+        """Give the finding the code and advice that its row has for a stack, where it has them."""
+        code = message_of(self.code).stack
+        if not code:
+            return self
+        row = message_of(code)
+        return replace(self, code=code, why=row.why, fix=row.fix)

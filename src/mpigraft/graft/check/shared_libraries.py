@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from mpigraft.binary import RootError, Rule
-from mpigraft.core.model import AbiObject, CheckResult, Finding, Role
+from mpigraft.core.model import AbiObject, CheckResult, Finding, GuestKind, Role
 from mpigraft.core.numbers import counted
 from mpigraft.graft.check.check_input import CheckInput, base, part, some
 from mpigraft.graft.injection.simulation import PRIVATE
@@ -67,7 +67,7 @@ def plugins(pair: CheckInput) -> CheckResult:
     closed = {name: why for name, why in _closed_plugins(pair).items() if name not in at_home}
     findings = [*_guest_modules(pair)]
     if closed:
-        findings.append(_closed(closed, len(opened)))
+        findings.append(_closed(pair, closed, len(opened)))
     if at_home:
         findings.append(_closed_at_home(pair, opened, at_home))
     fine = f"all {counted(len(opened) - len(at_home), 'plugin')} of the host's can be opened"
@@ -130,9 +130,10 @@ def _closed_at_home(pair: CheckInput, opened: dict[str, AbiObject], names: set[s
     )
 
 
-def _closed(names: dict[str, str], number: int) -> Finding:
+def _closed(pair: CheckInput, names: dict[str, str], number: int) -> Finding:
     return Finding.of(
         "plugins-closed",
+        guest="the stack" if pair.guest.label.kind is GuestKind.STACK else "this guest",
         count=len(names),
         plugins=counted(number, "plugin"),
         names=some(names),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -30,27 +30,12 @@ MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|QMPI_|_init$|_fini$", re.IGNORECASE)
 SPAWN = re.compile(r"mpi_comm_spawn(_multiple)?(_f08)?_{0,2}", re.IGNORECASE)
 TWICE = 5  # symbols that two files share by more than chance
 NAMED = 3
-IN_WORDS: dict[str, Callable[[str], Finding]] = {
-    "glibc-old": lambda text: Finding.of("stack-glibc-old", text=text),
-    "glibc-mixed": lambda text: Finding.of("stack-glibc-old", text=text),
-    "symbols": lambda text: Finding.of("stack-symbols", text=text),
-    "host-symbols": lambda text: Finding.of("stack-symbols", text=text),
-    "library-missing": lambda text: Finding.of("stack-library-missing", text=text),
-    "library-refused": lambda text: Finding.of("stack-library-missing", text=text),
-    "version-unmet": lambda text: Finding.of("stack-version-unmet", text=text),
-    "plugins-closed": lambda text: Finding.of(
-        "stack-plugins-closed", text=text.replace("this guest", "the stack")
-    ),
-    "two-mpis": lambda text: Finding.of("stack-two-mpis", text=text),
-}
 
 
-def in_words_of_stacks(finding: Finding, override: PlannedOverride) -> Finding:
-    """Give a finding about an image with the advice that holds for a stack, and one about libfabric
-    or UCX alone without advice on the MPI."""
-    if make := IN_WORDS.get(finding.code):
-        other = make(finding.message)
-        finding = replace(other, level=finding.level, evidence=finding.evidence)
+def advise_stack(finding: Finding, override: PlannedOverride) -> Finding:
+    """Give a finding the advice that holds for a stack; one about libfabric or UCX alone has no
+    advice on the MPI."""
+    finding = finding.for_stack()
     if not override.part or finding.level is not Level.ERROR:
         return finding
     advice = Finding.of("stack-network-unfit", library=override.part, text=finding.message)

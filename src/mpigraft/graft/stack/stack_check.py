@@ -249,8 +249,8 @@ class _Judge:
             below = OF_LAUNCHER if self.override.part else ()
             found = [f for f in fit.findings if f.level is not Level.INFO and f.code not in below]
             found += differences.of_programs(group, self.override, self._duplicates)
-            worded = (differences.in_words_of_stacks(f, self.override) for f in found)
-            findings |= dict.fromkeys(worded)
+            advised = (differences.advise_stack(f, self.override) for f in found)
+            findings |= dict.fromkeys(advised)
         return _Judged(tuple(findings))
 
     def _contents(self, group: Sequence[StackSimulation]) -> GraftContents:
