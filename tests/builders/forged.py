@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mpigraft.cli import main
 from mpigraft.core.model import Finding, JobRecord, Level, SubmissionRecord
 from mpigraft.core.serialize import canonical
@@ -52,7 +54,9 @@ def command(*words: object, terminal: bool = False) -> Ended:
         except SystemExit as end:
             ended.append(int(end.code or 0))
 
-    out, err = (_on_terminal if terminal else _into_pipes)(work)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "9999" if terminal else "80")  # Rich folds a line anywhere
+        out, err = (_on_terminal if terminal else _into_pipes)(work)
     for text in (out, err):
         check_printed(text, terminal=terminal)
     return Ended(ended[0], out, err)

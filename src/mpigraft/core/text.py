@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 WIDTH = 80  # of a terminal, where nobody says another
 
@@ -14,6 +15,24 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():  # mostly: then no character needs a test
         return text
     return "".join(c if c in keep or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+
+
+def printable_document(value: Any, lines: Collection[str] = ()) -> Any:
+    """Make every text of a JSON document printable; those below the keys `lines` keep their line
+    breaks."""
+    match value:
+        case str():
+            return printable(value)
+        case list():
+            return [printable_document(item, lines) for item in value]
+        case dict():
+            return {
+                key: printable(one, "\t\n")
+                if key in lines and isinstance(one, str)
+                else printable_document(one, lines)
+                for key, one in value.items()
+            }
+    return value
 
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

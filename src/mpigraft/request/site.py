@@ -31,6 +31,7 @@ from typing import Any
 
 from mpigraft.core import reads
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import printable
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import (
@@ -232,7 +233,7 @@ def read_site(environ: Mapping[str, str]) -> Site:
     if not stat.S_ISREG(status.st_mode) or status.st_mode & stat.S_IWOTH or len(data) > MAX_TOML:
         raise UsageError.of("site-file-unsafe", path=path)
     table, text = parse_toml(data, path)
-    return _site(path, table, text)
+    return _site(Path(printable(str(path))), table, text)  # from here on to be shown alone
 
 
 def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:

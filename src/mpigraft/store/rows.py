@@ -17,7 +17,7 @@ from mpigraft.core.model import (
     ValueRow,
 )
 from mpigraft.core.serialize import plain, revive
-from mpigraft.core.text import printable
+from mpigraft.core.text import printable, printable_document
 from mpigraft.store import bounds, file
 from mpigraft.store.evidence_columns import revive_evidence
 
@@ -25,6 +25,7 @@ T = TypeVar("T")
 NESTED = ("findings", "artefacts", "hosts", "conditions")  # JSON that the model nests
 OBJECTS = ("plan", "machine", "provenance", "wish")  # JSON that is read by those who ask
 SCRIPT = "script"  # several lines
+MESSAGE = ("message", "why", "fix")  # of a finding, which may quote an output
 JOB = re.compile(r"(?!-)[\w.:@+\[\]-]*")  # goes to the scheduler's commands, and is no option
 
 
@@ -33,12 +34,14 @@ def record_of(kind: type[T], row: sqlite3.Row) -> T:
     values = dict(row)
     for column, value in values.items():
         if column in NESTED:
-            values[column] = None if value is None else _safe(bounds.parse_json(value))
+            values[column] = (
+                None if value is None else printable_document(bounds.parse_json(value), MESSAGE)
+            )
         elif column in OBJECTS:
             if not isinstance(bounds.parse_json(value), dict):
                 raise ValueError(f"its {column} is no JSON object")
         elif column != SCRIPT:
-            values[column] = _safe(value)
+            values[column] = printable_document(value)
     asked = ("campaign",) if kind is ConfigurationRecord else ("campaign", "id")  # by queries
     if strange := [c for c in asked if c in values and values[c] != row[c]]:
         raise ValueError(f"it has the {strange[0]} {row[strange[0]]!r}")
@@ -50,26 +53,12 @@ def record_of(kind: type[T], row: sqlite3.Row) -> T:
     return record
 
 
-def _safe(value: Any, keep: str = "") -> Any:
-    """Escape what a terminal obeys, and line breaks outside of messages."""
-    match value:
-        case str():
-            return printable(value, keep)
-        case list():
-            return [_safe(item) for item in value]
-        case dict():
-            return {
-                n: _safe(v, "\t\n" if n in ("message", "fix", "why") else "")
-                for n, v in value.items()
-            }
-    return value
-
-
 def evidence_of(row: sqlite3.Row) -> EvidenceRecord:
     campaign, configuration, layout, allocation = (
-        _safe(row[name]) for name in ("campaign", "configuration", "layout", "allocation")
+        printable_document(row[name])
+        for name in ("campaign", "configuration", "layout", "allocation")
     )
-    evidence = revive_evidence(_safe(bounds.parse_json(row["evidence"])))
+    evidence = revive_evidence(printable_document(bounds.parse_json(row["evidence"]), MESSAGE))
     return EvidenceRecord(campaign, configuration, layout, evidence, allocation)
 
 
@@ -92,7 +81,7 @@ def measurements_of(rows: Iterable[sqlite3.Row]) -> tuple[Measurement, ...]:
         values["samples"] = file.unpack(values.pop("data"), left)
         left -= 8 * len(values["samples"])
         values["valid"] = None if values["valid"] is None else bool(values["valid"])
-        values["metric"] = _safe(values["metric"])
-        values["benchmark"] = plain(Benchmark.parse(_safe(values["benchmark"])))
+        values["metric"] = printable_document(values["metric"])
+        values["benchmark"] = plain(Benchmark.parse(printable_document(values["benchmark"])))
         measurements.append(revive(Measurement, values))
     return tuple(measurements)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.serialize import READABLE, document, revive
+from mpigraft.core.text import printable_document
 from mpigraft.trace.profile.values import Profile
 
 KIND = "profile"  # the key of a document that has one
@@ -31,7 +32,7 @@ def parse_profile(text: str, path: Path) -> Profile:
     if value.get("schema") not in READABLE:
         raise _refused(path, 1, f"schema {value.get('schema')!r} is not known")
     try:
-        profile = revive(Profile, value[KIND])
+        profile = revive(Profile, printable_document(value[KIND]))
         check_profile(profile)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _refused(path, 1, str(error)[:120]) from error
