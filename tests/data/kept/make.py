@@ -21,7 +21,7 @@ from mpigraft.core import model as m
 from mpigraft.core.serialize import canonical, document, plain
 from mpigraft.evidence import keys as evidence_keys
 from mpigraft.graft.stack.generations.reading import GenerationRecord
-from mpigraft.graft.stack.override.content import Source
+from mpigraft.graft.stack.override.content import SourceFile
 from mpigraft.native import Natives
 from mpigraft.native.programs import GPU_SELECT, RELAY
 from mpigraft.request.site import read_site
@@ -57,7 +57,8 @@ BENCHMARKS = (
 )  # fmt: skip
 GENERATION = GenerationRecord(
     2, 1, "k" * 64, "openmpi@5.0.11", f"{DAY}:00+00:00", ("libmpi.so.40",),
-    (Source("/opt/mpi/lib/libmpi.so.40", "ab" * 32),), (Source("lib/libmpi.so.40", "cd" * 32),),
+    (SourceFile("/opt/mpi/lib/libmpi.so.40", "ab" * 32),),
+    (SourceFile("lib/libmpi.so.40", "cd" * 32),),
     ("/stack/bin/solver",),
 )  # fmt: skip
 

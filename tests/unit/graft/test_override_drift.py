@@ -17,7 +17,7 @@ from mpigraft.graft.stack.differences import incomplete, launcher_changes
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
-from mpigraft.graft.stack.override.content import Source, plan_override
+from mpigraft.graft.stack.override.content import SourceFile, plan_override
 from mpigraft.graft.stack.override.launcher import launcher_scripts
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled
@@ -88,7 +88,7 @@ def test_a_launcher_that_was_updated_is_drift(
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("old")
     mpirun.chmod(0o755)
-    launcher = Source(str(mpirun), file_digest(mpirun))
+    launcher = SourceFile(str(mpirun), file_digest(mpirun))
     plan = replace(a_plan(site, libraries), launcher=launcher, scripts=(("bin/mpirun", "#!\n"),))
     record = generations.switch_on(plan)
     assert os.access(Path(a_slot(site).path) / "bin/mpirun", os.X_OK)
@@ -131,7 +131,7 @@ def test_what_an_override_no_longer_has_is_named(site: Path, libraries: tuple[Pa
     record = replace(generations.switch_on(plan), bindings=("libfabric.so.1",))
     assert absent_names(record, plan) == "libfabric.so.1"
     assert absent_names(generations.switch_on(plan), plan) == absent_names(None, plan) == ""
-    gone = replace(record, sources=(Source("/gone", "0" * 64),), files=())
+    gone = replace(record, sources=(SourceFile("/gone", "0" * 64),), files=())
     (found,) = drift.find_drift(reading.read_override(a_slot(site)), gone)
     assert "--mpi SPEC --replace libfabric" in found.fix
     assert f"libfabric of {record.mpi}" in found.why

@@ -18,6 +18,11 @@ from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall,
 from mpigraft.core.serialize import digest, plain, revive
 
 KIND = "abi-1"  # in the cache
+FIELDS = (
+    "soname", "path", "digest", "role", "machine", "needed", "needs", "defines", "exported",
+    "imported", "rpath", "runpath", "opened", "place",
+)  # fmt: skip
+LISTS = ("needed", "defines", "exported", "imported")
 MOST = 32  # MPIs; each takes one or two million bytes
 LOADER = ("LD_", "GLIBC_TUNABLES")
 RULES = ("graft/abi/*.py", "knowledge/*.toml", "binary/*/*.py")  # that decide on an answer
@@ -62,19 +67,14 @@ def keep_abi(abi: MpiAbi, loader: Mapping[str, str], noted: reads.Reads) -> None
 
 
 def _row(one: AbiObject) -> list[Any]:
-    return [
-        one.soname, one.path, one.digest, one.role, one.machine, one.needed, one.needs,
-        one.defines, one.exported, one.imported, one.rpath, one.runpath, one.opened, one.place,
-    ]  # fmt: skip
+    return [getattr(one, name) for name in FIELDS]
 
 
 def _object(row: list[Any]) -> AbiObject:
-    soname, path, own, role, machine, needed, needs, *lists, rpath, runpath, opened, place = row
-    defines, exported, imported = map(tuple, lists)
-    return AbiObject(
-        soname, path, own, Role(role), machine, tuple(needed), tuple(map(tuple, needs)),
-        defines, exported, imported, rpath, runpath, opened, place,
-    )  # fmt: skip
+    values = dict(zip(FIELDS, row, strict=True))
+    values |= {name: tuple(values[name]) for name in LISTS}
+    values |= {"role": Role(values["role"]), "needs": tuple(map(tuple, values["needs"]))}
+    return AbiObject(**values)
 
 
 def _key(mpi: MpiInstall, loader: Mapping[str, str]) -> str:

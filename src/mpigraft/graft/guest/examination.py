@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from mpigraft.binary import (
     BoundRoot,
@@ -50,16 +51,6 @@ from mpigraft.graft.guest.visible import (
     visible_of,
 )
 
-__all__ = [
-    "Guest",
-    "GuestMpi",
-    "default_mpi",
-    "examine_command",
-    "examine_guest",
-    "own_mpi_of",
-    "own_mpis_of",
-]
-
 PODMAN_PREFIX = "podman:"
 MAX_PROGRAMS = 1000  # each is loaded on paper, with and without the graft
 MAX_FILE = 1 << 30  # bytes of one file of an image that has no file on this host
@@ -67,6 +58,16 @@ MAX_LOADED = 1 << 34  # bytes of all that programs load; a file with holes claim
 ENV_PROGRAMS = ("/usr/bin/env", "/bin/env")
 SHELLS = ("/bin/sh", *ENV_PROGRAMS)
 NOTHING = Searched((), (), ())
+
+
+class OpenedGuest(NamedTuple):
+    """The file system of a guest, and what it is called."""
+
+    kind: GuestKind
+    name: str
+    source: str
+    root: Root
+    number: str = ""  # its digest; empty: that of its files counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,8 @@ class Guest:
         programs = command.programs if command.needs_mpi else command.candidates
         with reading_guest(str(path)):
             searched = Searched((), libraries, (os.uname().machine,))
-            source = str(path.resolve())
-            label = label_of(GuestKind.PROGRAM, path.name, source, root, programs, "", searched)
+            opened = OpenedGuest(GuestKind.PROGRAM, path.name, str(path.resolve()), root)
+            label = label_of(opened, programs, searched)
         guest = cls(label, root, libraries, command.possible, loose=bool(command.candidates))
         return guest.with_unknown(command)
 
@@ -189,26 +190,25 @@ def _examine(spec: str, programs: Sequence[str], shown: Shown) -> Guest:
     path = Path(spec)
     if not spec.startswith(PODMAN_PREFIX) and not path.is_dir() and is_elf_file(path):
         return _program(path, programs)
-    kind, name, source, root, number = _opened(spec)
-    return _image(kind, name, source, bound_root(root, shown(kind)), programs, number)
+    opened = _opened(spec)
+    root = bound_root(opened.root, shown(opened.kind))
+    return _image(opened._replace(root=root), programs)
 
 
-def _opened(spec: str) -> tuple[GuestKind, str, str, Root, str]:
-    """Open a file system: (kind, name, source, root, digest). An empty digest stands for that of
-    its files."""
+def _opened(spec: str) -> OpenedGuest:
     if registry.is_name(spec):
         spec = registry.fetched(spec)
     if spec.startswith(PODMAN_PREFIX):
         image = spec.removeprefix(PODMAN_PREFIX)
         archive, number = podman.saved(image)
-        return GuestKind.PODMAN, image, image, open_root(archive), number
+        return OpenedGuest(GuestKind.PODMAN, image, image, open_root(archive), number)
     path = Path(registry.plain_path(spec))
     if path.is_dir():
         source = str(path.resolve())
-        return GuestKind.FOLDER, Path(source).name or "/", source, open_root(path), ""
+        return OpenedGuest(GuestKind.FOLDER, Path(source).name or "/", source, open_root(path))
     root = open_root(path)
     kind = GuestKind.SIF if isinstance(root, SquashRoot) else GuestKind.OCI
-    return kind, path.name, str(path.absolute()), root, cache.file_digest(path)
+    return OpenedGuest(kind, path.name, str(path.absolute()), root, cache.file_digest(path))
 
 
 def examine_command(
@@ -236,8 +236,8 @@ def _examine_command(
 
 
 def _open(spec: str) -> Guest:
-    kind, name, source, root, number = _opened(spec)
-    return Guest(label_of(kind, name, source, root, (), number, NOTHING), root)
+    opened = _opened(spec)
+    return Guest(label_of(opened, (), NOTHING), opened.root)
 
 
 def _examine_words(
@@ -247,21 +247,21 @@ def _examine_words(
     folders: Mapping[str, Path],
     cwd: str,
 ) -> tuple[Guest, GuestCommand]:
-    kind, name, source = guest.label.kind, guest.label.name, guest.label.source
-    number = "" if kind is GuestKind.FOLDER else guest.label.digest
-    root = bound_root(guest.root, folders)
+    known, root = guest.label, bound_root(guest.root, folders)
+    number = "" if known.kind is GuestKind.FOLDER else known.digest
+    opened = OpenedGuest(known.kind, known.name, known.source, root, number)
     environment = {**dict(guest.root.config().environment), **settings}
     command = command_of(root, words, environment, cwd)
     if command.kind is CommandKind.LAUNCHER:
         return replace(guest, root=root), command
     if command.kind is CommandKind.UNKNOWN and not command.interpreted:
         if locate(root, words[0], environment, cwd)[1] is None:
-            find_named(root, name, words[:1])  # raises the error for a program that is not there
-        whole = _image(kind, name, source, root, command.candidates, number)
+            find_named(root, known.name, words[:1])  # raises where it is not there
+        whole = _image(opened, command.candidates)
         return replace(whole, loose=True), command
     libraries = (*command.certain, *command.possible)
     searched = Searched((), libraries, ())
-    label = label_of(kind, name, source, root, command.programs, number, searched)
+    label = label_of(opened, command.programs, searched)
     if command.kind is not CommandKind.MPI:  # what is judged in its place is a program of ours
         label = replace(label, programs=())
     covers = covers_of(root, label, (*command.programs, *libraries, *command.sources))
@@ -301,20 +301,19 @@ def _program(path: Path, programs: Sequence[str]) -> Guest:
     inside = f"/{real.relative_to(own)}"
     if own == Path("/"):
         root: Root = FolderRoot(own)
-        label = label_of(GuestKind.PROGRAM, path.name, str(real), root, (inside,), "", NOTHING)
-        return Guest(label, root)
-    return _image(GuestKind.FOLDER, path.name, str(own), open_root(own), (inside,), "")
+        opened = OpenedGuest(GuestKind.PROGRAM, path.name, str(real), root)
+        return Guest(label_of(opened, (inside,), NOTHING), root)
+    return _image(OpenedGuest(GuestKind.FOLDER, path.name, str(own), open_root(own)), (inside,))
 
 
-def _image(
-    kind: GuestKind, name: str, source: str, root: Root, programs: Sequence[str], number: str
-) -> Guest:
-    """Examine a file system. `number` is its digest; empty stands for that of its files."""
+def _image(opened: OpenedGuest, programs: Sequence[str]) -> Guest:
+    """Examine a file system."""
+    name, root = opened.name, opened.root
     own = root.base if isinstance(root, BoundRoot) else root
     named, root = find_named(root, name, programs)
     searched, hidden = visible_of(NOTHING, root)
     if not named or not _need_mpi(root, named):
-        searched, hidden = visible_of(search(own, number), root)
+        searched, hidden = visible_of(search(own, opened.number), root)
     chosen = named or searched.programs
     if not (chosen or searched.libraries):  # then its own programs say what it is
         for program in SHELLS:
@@ -325,7 +324,7 @@ def _image(
         raise UsageError.of(
             "programs-too-many", name=name, count=len(chosen), max_programs=MAX_PROGRAMS
         )
-    label = label_of(kind, name, source, root, chosen, number, searched)
+    label = label_of(opened._replace(root=root), chosen, searched)
     covers = replace(covers_of(root, label, named), programs=hidden)
     return Guest(label, root, searched.libraries, covers=covers)
 
@@ -338,23 +337,15 @@ def _need_mpi(root: Root, programs: Sequence[str]) -> bool:
 # ------------------------------------------------------------------ the label
 
 
-def label_of(
-    kind: GuestKind,
-    name: str,
-    source: str,
-    root: Root,
-    programs: tuple[str, ...],
-    number: str,
-    searched: Searched,
-) -> GuestLabel:
-    config = root.config()
+def label_of(opened: OpenedGuest, programs: tuple[str, ...], searched: Searched) -> GuestLabel:
+    root, config = opened.root, opened.root.config()
     machines = [root.elf(program).machine for program in programs]
     libc = glibc_version(root)
     return GuestLabel(
-        name=name,
-        kind=kind,
-        source=source,
-        digest=number or _digest(root, (*programs, *searched.libraries), config.environment),
+        name=opened.name,
+        kind=opened.kind,
+        source=opened.source,
+        digest=opened.number or _digest(root, (*programs, *searched.libraries), config.environment),
         architecture=next(filter(None, (*machines, config.architecture, *searched.machines)), ""),
         os=os_name(root),
         glibc=libc,

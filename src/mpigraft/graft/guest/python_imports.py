@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from mpigraft.binary import ElfError, Root, RootError
 from mpigraft.graft.guest import own_mpi
-from mpigraft.graft.guest.python_search import Finder, Module, Python
-from mpigraft.graft.guest.python_source import Import, Source, read_source, skim_source
+from mpigraft.graft.guest.python_search import Finder, Python, PythonModule
+from mpigraft.graft.guest.python_source import Import, PythonSource, read_source, skim_source
 from mpigraft.knowledge import binding_of
 
 MAX_SOURCE = 1 << 23  # bytes of one file
@@ -60,8 +60,8 @@ class _Follower:
     finder: Finder
     top: tuple[str, ...]  # sys.path
     script: str = "-c"
-    modules: dict[str, Module | None] = field(default_factory=dict)
-    sources: dict[tuple[str, bool], Source] = field(default_factory=dict)  # module, skimmed
+    modules: dict[str, PythonModule | None] = field(default_factory=dict)
+    sources: dict[tuple[str, bool], PythonSource] = field(default_factory=dict)  # module, skimmed
     reached: dict[str, bool] = field(default_factory=dict)  # module: certain
     queue: deque[str] = field(default_factory=deque)
     left: int = MAX_BYTES
@@ -109,7 +109,7 @@ class _Follower:
         self._take(name, package, module.files[0], source, certain=certain, own=own)
 
     def _take(
-        self, name: str, package: str, file: str, source: Source, *, certain: bool, own: bool
+        self, name: str, package: str, file: str, source: PythonSource, *, certain: bool, own: bool
     ) -> None:
         """Follow the imports of a source, and note what cannot be followed."""
         notes = self.unknown if own else self.beyond
@@ -153,7 +153,7 @@ class _Follower:
                 )
                 self.reach(f"{base}.{name}", certain=certain and not bound)
 
-    def _binds_by_star(self, package: str, source: Source, name: str) -> bool:
+    def _binds_by_star(self, package: str, source: PythonSource, name: str) -> bool:
         """Whether a star import in a package may bind a name: then `from` imports no submodule."""
         seen = {package}
         rest = [(package, source)]
@@ -202,13 +202,13 @@ class _Follower:
         files = (*module.files, *module.folders)
         return any(self._below_stdlib(f) and not self._in_site(f) for f in files)
 
-    def _module(self, name: str) -> Module | None:
+    def _module(self, name: str) -> PythonModule | None:
         if name not in self.modules:
             deep = name.count(".") > MAX_DOTS
             self.modules[name] = None if deep else self._found(name)
         return self.modules[name]
 
-    def _found(self, name: str) -> Module | None:
+    def _found(self, name: str) -> PythonModule | None:
         package, _, _ = name.rpartition(".")
         if not package:
             place = dict(self.python.mapped).get(name)
@@ -229,7 +229,7 @@ class _Follower:
         """The folder where Fedora and SUSE have the compiled part of the standard library."""
         return self.python.stdlib.replace("/lib/", "/lib64/")
 
-    def _source(self, module: Module, *, skim: bool) -> Source:
+    def _source(self, module: PythonModule, *, skim: bool) -> PythonSource:
         """Parse a module, or skim its lines: a package's module whose import is uncertain cannot
         refuse, and setuptools behind NumPy has a thousand of those."""
         key = module.name, skim
@@ -237,19 +237,19 @@ class _Follower:
             self.sources[key] = self._read(module, skim=skim)
         return self.sources[key]
 
-    def _read(self, module: Module, *, skim: bool) -> Source:
+    def _read(self, module: PythonModule, *, skim: bool) -> PythonSource:
         try:
             data = self.finder.source(module, min(MAX_SOURCE, self.left + 1))
         except RootError as error:
-            return Source(unparsed=str(error))
+            return PythonSource(unparsed=str(error))
         self.left -= len(data)
         if self.left < 0:
-            return Source(unparsed=f"more than {MAX_BYTES >> 20} MiB of sources are not read")
+            return PythonSource(unparsed=f"more than {MAX_BYTES >> 20} MiB of sources are not read")
         if skim:
             return skim_source(data)
         return read_source(data, main=module.name.endswith(".__main__"))
 
-    def _extension(self, module: Module) -> None:
+    def _extension(self, module: PythonModule) -> None:
         """Follow the imports of a compiled module: those that need MPI mostly import mpi4py."""
         for file in module.files:
             if self.needs(file) and not module.name.startswith("mpi4py"):

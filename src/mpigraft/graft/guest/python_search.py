@@ -255,7 +255,7 @@ def _text(root: Root, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class PythonModule:
     """A module where it was found. Several `files` of an extension: one per ABI of MPI."""
 
     name: str  # mpi4py.MPI
@@ -277,7 +277,7 @@ class Finder:
         self._extensions: dict[str, dict[str, list[str]]] = {}
         self._archives: dict[str, dict[str, bytes] | None] = {}
 
-    def find(self, name: str, path: tuple[str, ...]) -> Module | None:
+    def find(self, name: str, path: tuple[str, ...]) -> PythonModule | None:
         """Find the module of a full name whose parent package has `path` as __path__."""
         last = name.rpartition(".")[2]
         portions = []
@@ -295,14 +295,14 @@ class Finder:
                 below = self.root.find(f"{entry.path.rstrip('/')}/{last}")
                 if below is not None and below.kind == "folder":
                     portions.append(below.path)
-        return Module(name, "namespace", (), tuple(portions)) if portions else None
+        return PythonModule(name, "namespace", (), tuple(portions)) if portions else None
 
     def listed(self, folder: str) -> frozenset[str]:
         if folder not in self._names:
             self._names[folder] = frozenset(self.root.names(folder))
         return self._names[folder]
 
-    def _in_folder(self, name: str, folder: str) -> Module | None:
+    def _in_folder(self, name: str, folder: str) -> PythonModule | None:
         last, names, top = name.rpartition(".")[2], self.listed(folder), folder.rstrip("/")
         if last in names:
             entry = self.root.find(f"{top}/{last}")
@@ -312,14 +312,14 @@ class Finder:
                     return package
         return self._one(name, last, folder, ())
 
-    def _one(self, name: str, stem: str, folder: str, path: tuple[str, ...]) -> Module | None:
+    def _one(self, name: str, stem: str, folder: str, path: tuple[str, ...]) -> PythonModule | None:
         top, names = folder.rstrip("/"), self.listed(folder)
         if extensions := self.extensions(folder).get(stem):
-            return Module(name, "extension", tuple(f"{top}/{n}" for n in extensions), path)
+            return PythonModule(name, "extension", tuple(f"{top}/{n}" for n in extensions), path)
         if f"{stem}.py" in names:
-            return Module(name, "source", (f"{top}/{stem}.py",), path)
+            return PythonModule(name, "source", (f"{top}/{stem}.py",), path)
         if f"{stem}.pyc" in names:
-            return Module(name, "other", (f"{top}/{stem}.pyc",), path)
+            return PythonModule(name, "other", (f"{top}/{stem}.pyc",), path)
         return None
 
     def extensions(self, folder: str) -> dict[str, list[str]]:
@@ -337,7 +337,7 @@ class Finder:
             self._extensions[folder] = variants | {stem: [name] for stem, name in plain.items()}
         return self._extensions[folder]
 
-    def _in_archive(self, name: str, place: str) -> Module | None:
+    def _in_archive(self, name: str, place: str) -> PythonModule | None:
         """Find a module in a zip file on sys.path, or in a folder within one."""
         archive, inner = place, ""
         while archive not in ("", "/") and (entry := self.root.find(archive)) is None:
@@ -353,7 +353,7 @@ class Finder:
         ):
             if members and member in members:
                 file = f"{archive}/{member}"
-                return Module(name, "source", (file,), path, members[member])
+                return PythonModule(name, "source", (file,), path, members[member])
         return None
 
     def _members(self, archive: str) -> dict[str, bytes] | None:
@@ -361,7 +361,7 @@ class Finder:
             self._archives[archive] = _unzipped(self.root, archive)
         return self._archives[archive]
 
-    def source(self, module: Module, limit: int) -> bytes:
+    def source(self, module: PythonModule, limit: int) -> bytes:
         """Read a module's source. Raises RootError when it cannot be read."""
         return module.data if module.data is not None else self.root.read(module.files[0], limit)
 

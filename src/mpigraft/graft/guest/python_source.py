@@ -51,7 +51,7 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PythonSource:
     """What one file imports, opens and starts."""
 
     imports: tuple[Import, ...] = ()
@@ -71,7 +71,7 @@ def parse_python(data: bytes) -> ast.Module:
         return ast.parse(data)
 
 
-def read_source(data: bytes, *, main: bool = False) -> Source:
+def read_source(data: bytes, *, main: bool = False) -> PythonSource:
     """Read the imports of a source file, in its own encoding. `main`: it runs as `__main__`.
 
     A file that this Python cannot parse is skimmed, and all of it is uncertain.
@@ -79,10 +79,10 @@ def read_source(data: bytes, *, main: bool = False) -> Source:
     try:
         tree = parse_python(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return Source(tuple(_by_lines(data)), unparsed=str(error) or type(error).__name__)
-    reader = _Reader(main, _telling_lines(data))
+        return PythonSource(tuple(_by_lines(data)), unparsed=str(error) or type(error).__name__)
+    reader = _SourceReader(main, _telling_lines(data))
     reader.read(tree.body)
-    return Source(
+    return PythonSource(
         tuple(dict.fromkeys(reader.imports)),
         tuple(reader.everything),
         tuple(_bound(tree.body)),
@@ -91,11 +91,11 @@ def read_source(data: bytes, *, main: bool = False) -> Source:
     )
 
 
-def skim_source(data: bytes) -> Source:
+def skim_source(data: bytes) -> PythonSource:
     """Read the imports by patterns on the lines: ten times faster, and all of it uncertain. Text in
     a string may match too."""
     opens = tuple(dict.fromkeys(hit.decode("ascii") for hit in OPENING.findall(data)))
-    return Source(tuple(dict.fromkeys(_by_lines(data))), opens=opens)
+    return PythonSource(tuple(dict.fromkeys(_by_lines(data))), opens=opens)
 
 
 def _telling_lines(data: bytes) -> list[int]:
@@ -122,7 +122,7 @@ def _by_lines(data: bytes) -> Iterator[Import]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _SourceReader:
     """Statements, outermost first, without recursion: a tree may be as deep as its writer likes."""
 
     main: bool

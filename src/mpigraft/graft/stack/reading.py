@@ -233,7 +233,14 @@ def _stack(
         if not below(one.path, known)  # what somebody put into an override is no program of it
     ]
     return Stack(
-        root, real, tuple(programs), slots, _loader(facts), len(facts), tuple(unread), only
+        root=root,
+        real=real,
+        programs=tuple(programs),
+        slots=slots,
+        loader=_loader(facts),
+        elf_files=len(facts),
+        unread=tuple(unread),
+        only=only,
     )
 
 

@@ -35,7 +35,7 @@ from mpigraft.graft.injection.simulation import (
     compare_levels,
 )
 from mpigraft.graft.stack.places import below
-from mpigraft.graft.stack.values import Change, Slot, StackProgram
+from mpigraft.graft.stack.values import LibraryChange, Slot, StackProgram
 from mpigraft.knowledge import binding_of, network_library_of, role_of
 
 ORIGIN = re.compile(r"\$(\{ORIGIN\}|ORIGIN(?![A-Za-z0-9_]))")
@@ -56,7 +56,7 @@ class StackSimulation:
     elsewhere: tuple[SimulatedProgram, ...]  # on CPUs whose loader takes other files
     libmpi: str  # that it would load; empty: none
     injected: bool  # it is the override's
-    changes: tuple[Change, ...]  # of libraries that are no part of an MPI
+    changes: tuple[LibraryChange, ...]  # of libraries that are no part of an MPI
     broken: tuple[str, ...]  # libraries that it lacks without the override too
 
 
@@ -207,7 +207,7 @@ class Simulator:
         loaded = {id(r): Loaded(path, main, _needed_by(path, main, r)) for r in known.values()}
         return {level: loaded[id(rows)] for level, rows in known.items()}
 
-    def _changes(self, loading: SimulatedProgram) -> list[Change]:
+    def _changes(self, loading: SimulatedProgram) -> list[LibraryChange]:
         """List the libraries that are other files. What only the stack's own MPI needed goes with
         it, and what the host's needs comes with that: these are no changes."""
         now = {r.name: r for r in loading.after}
@@ -222,7 +222,7 @@ class Simulator:
                 continue
             other = now[r.name].path
             if other != r.path and not self._same(str(r.path), str(other or "")):
-                changes.append(Change(r.name, str(r.path), str(other or "")))
+                changes.append(LibraryChange(r.name, str(r.path), str(other or "")))
         return changes
 
     def _same(self, path: str, other: str) -> bool:

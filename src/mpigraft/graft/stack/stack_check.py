@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from mpigraft.binary import Elf, ElfError
@@ -60,14 +59,12 @@ def check_stack(
     slots: Sequence[Slot] | None = None,
     machine: Machine | None = None,
     checked: Checked = lambda _, __: None,
-    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> StackCheck:
     """Check `abi` for all programs of a stack, each with the override that it searches in place.
 
     `files` gives what an override would have. `slots`: the overrides that are filled; without them
-    as few as reach all programs. `machine`: where ranks will run. `environment`: of the loader, for
-    an MPI that programs find where it lies. Raises as `files` does; a program that cannot be read
-    is a finding.
+    as few as reach all programs. `machine`: where ranks will run. Raises as `files` does; a program
+    that cannot be read is a finding.
     """
     slots = _free(chosen_slots(stack, abi)) if slots is None else tuple(slots)
     filled: list[tuple[PlannedOverride, list[StackProgram]]] = []
@@ -77,8 +74,8 @@ def check_stack(
         paths = {p.path for p in programs}
         rest = [p for p in rest if p.path not in paths]
         needed = frozenset(name for p in programs for name in p.mpi)
-        filled.append((PlannedOverride(slot, abi, files(slot, needed), environment), programs))
-    findings = differences.of_stack(stack, abi, () if environment else slots)
+        filled.append((PlannedOverride(slot, abi, files(slot, needed)), programs))
+    findings = differences.of_stack(stack, abi, slots)
     return check_overrides(stack, abi, filled, findings, machine, checked)
 
 

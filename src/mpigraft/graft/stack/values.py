@@ -116,7 +116,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LibraryChange:
     """A library of a program that would be another file with the override."""
 
     name: str
@@ -130,7 +130,7 @@ class ProgramCheck:
     module: str
     fate: Fate
     slot: str  # path of the override from which it would load MPI
-    changes: tuple[Change, ...] = ()
+    changes: tuple[LibraryChange, ...] = ()
     why: str = ""  # of one that is kept: other-abi, other-machine, runpath, no-override, OTHER
 
 

@@ -24,7 +24,7 @@ from mpigraft.graft import (
     examine_stack,
     read_abi,
 )
-from mpigraft.graft.stack.override.content import Source
+from mpigraft.graft.stack.override.content import SourceFile
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate
 from tests.builders.configuration import a_machine, an_mpi
@@ -128,7 +128,14 @@ def generation(tmp_path: Path) -> Path:
     compiled(providers / "libefa-fi.so", soname="libefa-fi.so")
     names = [path.relative_to(folder) for path in folder.rglob("*.so*")]
     record = GenerationRecord(
-        1, 0, "", "openmpi@5.0.11", "", (LIBFABRIC,), (), tuple(Source(str(n), "") for n in names)
+        1,
+        0,
+        "",
+        "openmpi@5.0.11",
+        "",
+        (LIBFABRIC,),
+        (),
+        tuple(SourceFile(str(n), "") for n in names),
     )
     (folder / "plan.json").write_text(document(generation=record))
     (tmp_path / "site/system").symlink_to(".mpigraft-system/generations/1")
@@ -206,5 +213,5 @@ def test_advice_on_a_network_library_is_not_of_an_mpi(
     ],
 )
 def test_what_is_injected_anew_is_what_was(bindings: tuple[str, ...], request_: str) -> None:
-    record = GenerationRecord(1, 0, "", "openmpi@5", "", bindings, (Source("/gone", "0"),), ())
+    record = GenerationRecord(1, 0, "", "openmpi@5", "", bindings, (SourceFile("/gone", "0"),), ())
     assert record.request == request_

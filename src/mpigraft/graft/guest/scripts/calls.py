@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mpigraft.graft.guest.scripts.python import Call
+from mpigraft.graft.guest.scripts.python import ScriptCall
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 
 LANGUAGES = frozenset(
@@ -36,12 +36,12 @@ def is_language(interpreter: str) -> bool:
     return VERSION.sub("", interpreter.rpartition("/")[2]) in LANGUAGES
 
 
-def foreign_calls(source: str, interpreter: str) -> tuple[Call, ...]:
+def foreign_calls(source: str, interpreter: str) -> tuple[ScriptCall, ...]:
     """Find the calls of a script that start programs."""
     perl = interpreter.rpartition("/")[2].startswith(("perl", "ruby"))
     text = DOCUMENTS.sub(lambda m: "\n" * m[0].count("\n"), source)
     values: dict[str, str] = {}
-    calls: list[Call] = []
+    calls: list[ScriptCall] = []
     depth = 0
     for number, line in enumerate(text.splitlines(), 1):
         code = COMMENT.sub("", line)
@@ -53,10 +53,12 @@ def foreign_calls(source: str, interpreter: str) -> tuple[Call, ...]:
         variable = re.search(r"\b(?:system|exec)\b\s*\(?\s*[$]?(\w+)\s*[;)\n]", code + "\n")
         if variable and variable[1] in values:
             certain = depth == 0 and _is_certain(code, "")
-            calls.append(Call(number, (), values[variable[1]], certain))
+            calls.append(ScriptCall(number, (), values[variable[1]], certain))
         if perl:
             for match in BACKQUOTES.finditer(code):
-                calls.append(Call(number, (), _interpolate(match["text"], '"', values), depth == 0))
+                calls.append(
+                    ScriptCall(number, (), _interpolate(match["text"], '"', values), depth == 0)
+                )
         bare = re.sub(r"'(\\.|[^'\\])*'|\"(\\.|[^\"\\])*\"|[$@%]\{", "", code)
         depth = max(0, depth + bare.count("{") - bare.count("}"))
     return tuple(call for call in calls if call.words or call.text.strip())
@@ -66,14 +68,14 @@ def _is_certain(before: str, behind: str) -> bool:
     return not BEFORE.search(before) and not BEHIND.search(behind)
 
 
-def _call(match: re.Match[str], line: int, values: dict[str, str], certain: bool) -> Call:
+def _call(match: re.Match[str], line: int, values: dict[str, str], certain: bool) -> ScriptCall:
     first = _interpolate(match["text"], match["quote"], values)
     rest = match["rest"].lstrip()
     if match["paste"]:
-        return Call(line, (), " ".join((first, *_elements(rest, values))), certain)
+        return ScriptCall(line, (), " ".join((first, *_elements(rest, values))), certain)
     if match["quote"] == "`" or not rest.startswith(",") or "intern" in rest:
-        return Call(line, (), first, certain)
-    return Call(line, (first, *_elements(rest, values)), "", certain)
+        return ScriptCall(line, (), first, certain)
+    return ScriptCall(line, (first, *_elements(rest, values)), "", certain)
 
 
 def _elements(text: str, values: dict[str, str]) -> Iterator[str]:

@@ -25,7 +25,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptCall:
     """A call that starts a program: its words, or the text that a shell runs."""
 
     line: int
@@ -34,13 +34,13 @@ class Call:
     certain: bool = True
 
 
-def python_calls(source: bytes, arguments: Sequence[str]) -> tuple[Call, ...]:
+def python_calls(source: bytes, arguments: Sequence[str]) -> tuple[ScriptCall, ...]:
     """Find the calls of a script that start programs; of functions, those that it calls."""
     try:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
-    reader = _Reader(arguments)
+    reader = _ScriptReader(arguments)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             reader.functions[node.name] = node
@@ -50,9 +50,9 @@ def python_calls(source: bytes, arguments: Sequence[str]) -> tuple[Call, ...]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ScriptReader:
     arguments: Sequence[str]
-    calls: list[Call] = field(default_factory=list)
+    calls: list[ScriptCall] = field(default_factory=list)
     values: dict[str, ast.expr] = field(default_factory=dict)
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
     nodes: int = 0
@@ -114,7 +114,7 @@ class _Reader:
         words = self.words(argument)
         text = self.text(argument) if words is None else ""
         if words or text:
-            self.calls.append(Call(node.lineno, words or (), text[:MAX_TEXT], certain))
+            self.calls.append(ScriptCall(node.lineno, words or (), text[:MAX_TEXT], certain))
 
     def words(self, node: ast.expr, depth: int = 0) -> tuple[str, ...] | None:
         """Give the words of a list; None: it is no list."""

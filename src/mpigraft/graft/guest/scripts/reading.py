@@ -10,13 +10,13 @@ from mpigraft.binary import Root, RootError
 from mpigraft.graft.guest.scripts.calls import foreign_calls, is_language
 from mpigraft.graft.guest.scripts.cshell import as_shell, is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch
-from mpigraft.graft.guest.scripts.python import Call, python_calls
+from mpigraft.graft.guest.scripts.python import ScriptCall, python_calls
 from mpigraft.graft.guest.scripts.r_source import is_r, named_packages
 from mpigraft.graft.guest.scripts.shell import ShellScript
-from mpigraft.graft.guest.scripts.shell_flow import Budget
+from mpigraft.graft.guest.scripts.shell_flow import ShellBudget
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 from mpigraft.graft.guest.scripts.shell_values import Fields, Values, Variables
-from mpigraft.graft.guest.scripts.starters import SHELLS, Started
+from mpigraft.graft.guest.scripts.starters import SHELLS, StartedProgram
 
 MAX_SCRIPT = 1 << 20  # bytes
 MAX_SCRIPTS = 8  # that start each other
@@ -29,14 +29,14 @@ class ScriptReading:
     from."""
 
     launches: tuple[InnerLaunch, ...] = ()
-    started: tuple[Started, ...] = ()
+    started: tuple[StartedProgram, ...] = ()
     sources: tuple[str, ...] = ()
     packages: tuple[tuple[str, bool], ...] = ()  # of R: (name, whether loaded in any case)
     r: str = ""  # the R that runs it, as it is spelled
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScriptSource:
     """A script: what runs it, its path as it was started, its text, and how it is started."""
 
     interpreter: str
@@ -59,18 +59,18 @@ class ScriptReader:
     def __init__(self, root: Root, find: Find, cwd: str) -> None:
         self.root, self.find, self.cwd = root, find, cwd
         self.sources: list[str] = []
-        self.started: list[Started] = []
+        self.started: list[StartedProgram] = []
         self.packages: dict[str, bool] = {}
         self.r = ""
         self.open: list[str] = []  # scripts that start each other
-        self.budget = Budget()
+        self.budget = ShellBudget()
 
     def read(
         self, interpreter: str, path: str, arguments: Sequence[str], environment: Mapping[str, str]
     ) -> ScriptReading:
         """Read a script file that this interpreter runs, as it was started by `path`."""
         path = posixpath.normpath(path)
-        source = Source(
+        source = ScriptSource(
             interpreter, path, self._data(path), tuple(arguments), environment, self.cwd
         )
         return self._reading(self._source(source))
@@ -84,7 +84,7 @@ class ScriptReader:
     ) -> ScriptReading:
         """Read what stands behind `-c` of an interpreter."""
         name = f"{interpreter.rpartition('/')[2]} -c"
-        source = Source(interpreter, name, code, tuple(arguments), environment, self.cwd)
+        source = ScriptSource(interpreter, name, code, tuple(arguments), environment, self.cwd)
         return self._reading(self._source(source))
 
     def _reading(self, launches: Sequence[InnerLaunch]) -> ScriptReading:
@@ -107,12 +107,12 @@ class ScriptReader:
     def _text(self, path: str) -> str:
         return self._data(path).decode("utf-8", "surrogateescape")
 
-    def _source(self, source: Source) -> tuple[InnerLaunch, ...]:
+    def _source(self, source: ScriptSource) -> tuple[InnerLaunch, ...]:
         name = source.interpreter.rpartition("/")[2]
         if not source.data:
             return ()
         text = source.data.decode("utf-8", "surrogateescape")
-        calls: Sequence[Call] = ()
+        calls: Sequence[ScriptCall] = ()
         if name in SHELLS or is_cshell(name):
             reading = self._script(source)
             reading.read(text if name in SHELLS else as_shell(text))
@@ -126,11 +126,11 @@ class ScriptReader:
                 self.packages, self.r = named_packages(text), source.interpreter
         return tuple(launch for call in calls for launch in self._called(call, source))
 
-    def _script(self, source: Source) -> ShellScript:
+    def _script(self, source: ScriptSource) -> ShellScript:
         variables = source.variables()
         return ShellScript(source.path, variables, self._follow, self._text, self.budget)
 
-    def _called(self, call: Call, source: Source) -> tuple[InnerLaunch, ...]:
+    def _called(self, call: ScriptCall, source: ScriptSource) -> tuple[InnerLaunch, ...]:
         """Give what a call of a script in another language starts."""
         reading = self._script(source)
         if call.text:
@@ -171,7 +171,9 @@ class ScriptReader:
             return ()  # it is read already
         data = written or self._data(path)
         self.open.append(path)
-        launches = self._source(Source(interpreter, path, data, rest[1:], settings, cwd, files))
+        launches = self._source(
+            ScriptSource(interpreter, path, data, rest[1:], settings, cwd, files)
+        )
         self.open.pop()
         return launches if launches or interpreter.rpartition("/")[2] in SHELLS else None
 

@@ -10,12 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpigraft.graft.guest.scripts.launches import InnerLaunch, launch_of
-from mpigraft.graft.guest.scripts.shell_builtins import Outcome, holds, outcome_of, printed
-from mpigraft.graft.guest.scripts.shell_flow import (
-    CONDITIONS,
-    MAX_CALLS,
-    ShellFlow,
-)
+from mpigraft.graft.guest.scripts.shell_builtins import ShellOutcome, holds, outcome_of, printed
+from mpigraft.graft.guest.scripts.shell_flow import CONDITIONS, MAX_CALLS, ShellFlow
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN, text_of
 from mpigraft.graft.guest.scripts.shell_values import (
     MOST,
@@ -27,7 +23,7 @@ from mpigraft.graft.guest.scripts.shell_values import (
 )
 from mpigraft.graft.guest.scripts.starters import (
     SHELLS,
-    Started,
+    StartedProgram,
     behind_starters,
     shell_code,
     shell_script,
@@ -44,16 +40,16 @@ MAYBE_NONE = re.compile(r"-[Ir]|--no-run-if-empty|--replace")  # of xargs
 class ShellScript(ShellFlow):
     """A script of which the commands are followed, too."""
 
-    def visit(self, node: Node) -> Outcome:
+    def visit(self, node: Node) -> ShellOutcome:
         self.budget.steps -= 1
         if node.id in self.attached:
             return self.redirected(self.attached.pop(node.id), node)
         if node.has_error and _is_broken(node):
             self.may.add("error")
         follow = FOLLOWED.get(node.type)
-        return follow(self, node) if follow is not None else Outcome.LIKELY
+        return follow(self, node) if follow is not None else ShellOutcome.LIKELY
 
-    def broken(self, node: Node) -> Outcome:
+    def broken(self, node: Node) -> ShellOutcome:
         """Follow what the grammar made of a text that it does not know; what is behind the place
         is not certain."""
         for child in node.children:
@@ -61,9 +57,9 @@ class ShellScript(ShellFlow):
                 self.may.add("error")
             self.walk([child])
         self.may.add("error")
-        return Outcome.OPEN
+        return ShellOutcome.OPEN
 
-    def assign(self, node: Node) -> Outcome:
+    def assign(self, node: Node) -> ShellOutcome:
         for one in [node, *node.named_children]:
             name, value = (one.child_by_field_name(field) for field in ("name", "value"))
             if one.type != "variable_assignment" or name is None:
@@ -81,11 +77,11 @@ class ShellScript(ShellFlow):
             self.variables.assign(text_of(name), values)
             if text_of(node).startswith("export"):
                 self.exports.add(text_of(name))
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
     # ------------------------------------------------------------ redirections
 
-    def redirection(self, node: Node) -> Outcome:
+    def redirection(self, node: Node) -> ShellOutcome:
         body = last = node.child_by_field_name("body")
         while last is not None and last.type in ("list", "pipeline"):
             last = last.named_children[-1]
@@ -94,7 +90,7 @@ class ShellScript(ShellFlow):
         self.attached[last.id] = node  # the grammar redirects the whole list
         return self.walk(node.children_by_field_name("body"))
 
-    def redirected(self, node: Node, body: Node | None) -> Outcome:
+    def redirected(self, node: Node, body: Node | None) -> ShellOutcome:
         outer, own = self.input, self.redirects
         self.redirects = dict(own)
         documents, target = [], ("", "")
@@ -162,7 +158,7 @@ class ShellScript(ShellFlow):
 
     # ---------------------------------------------------------------- commands
 
-    def command(self, node: Node) -> Outcome:
+    def command(self, node: Node) -> ShellOutcome:
         outer, own, before = self.input, self.redirects, self.variables.values
         self.redirects = dict(own)
         self.variables.values = dict(before)
@@ -185,11 +181,11 @@ class ShellScript(ShellFlow):
         self.input, self.redirects = outer, own
         return outcome
 
-    def several(self, several: tuple[Fields, ...], line: int) -> Outcome:
+    def several(self, several: tuple[Fields, ...], line: int) -> ShellOutcome:
         """Follow a command with the words that it may have."""
         found: list[list[InnerLaunch]] = []
         kept, others = self.launches, len(self.started)
-        outcome = Outcome.LIKELY
+        outcome = ShellOutcome.LIKELY
         for fields in several:
             self.launches = []
             outcome = self.fields(fields, self.line or line)
@@ -200,29 +196,29 @@ class ShellScript(ShellFlow):
         self.launches = kept
         for launches in found:
             self.launches += [replace(x, certain=x.certain and every) for x in launches]
-        return outcome if len(several) == 1 else Outcome.OPEN
+        return outcome if len(several) == 1 else ShellOutcome.OPEN
 
-    def fields(self, fields: Fields, line: int) -> Outcome:
+    def fields(self, fields: Fields, line: int) -> ShellOutcome:
         """Follow a command whose words are expanded."""
         if not fields:
-            return Outcome.LIKELY
+            return ShellOutcome.LIKELY
         head, rest = fields[0], fields[1:]
         if head in self.functions and self.calls < MAX_CALLS:
             return self.call(head, rest)
         builtin = BUILTINS.get(head)
         return builtin(self, head, rest, line) if builtin else self.start(fields, line)
 
-    def decide(self, head: str, rest: Fields, _line: int) -> Outcome:
+    def decide(self, head: str, rest: Fields, _line: int) -> ShellOutcome:
         if head in ("true", ":", "false"):
             return outcome_of(head != "false")
         return outcome_of(holds(rest[:-1] if head == "[" else rest))
 
-    def end(self, head: str, rest: Fields, _line: int) -> Outcome:
+    def end(self, head: str, rest: Fields, _line: int) -> ShellOutcome:
         self.flow = head if head != "return" or self.calls else "exit"
         self.failed = self.failed if not rest else rest[0].isdigit() and rest[0] != "0"
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def set(self, head: str, rest: Fields, line: int) -> Outcome:
+    def set(self, head: str, rest: Fields, line: int) -> ShellOutcome:
         if head == "set" and "--" in rest:
             self.variables.arguments = rest[rest.index("--") + 1 :]
         elif head == "eval":
@@ -235,18 +231,18 @@ class ShellScript(ShellFlow):
         for name, equals, value in (word.partition("=") for word in rest):
             if equals and head in DECLARATIONS:
                 self.variables.assign(name, ((value,),))
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def copy(self, head: str, rest: Fields, line: int) -> Outcome:
+    def copy(self, head: str, rest: Fields, line: int) -> ShellOutcome:
         """Follow cat and tee, which print what they read."""
         if rest and head == "cat":
             return self.start((head, *rest), line)
         self.output_texts.append(self.input[0])
         for word in rest:
             self.variables.files[self.path_of(word)] = self.input[0]
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def readers(self, head: str, rest: Fields, _line: int) -> Outcome:
+    def readers(self, head: str, rest: Fields, _line: int) -> ShellOutcome:
         """Follow what sets variables to what it reads."""
         for word in rest:
             self.variables.values[word] = NOT_KNOWN
@@ -254,14 +250,14 @@ class ShellScript(ShellFlow):
         none = head == "getopts" and arguments is not None and not "".join(arguments)[:1]
         return outcome_of(False if none else None)
 
-    def call(self, name: str, arguments: Fields) -> Outcome:
+    def call(self, name: str, arguments: Fields) -> ShellOutcome:
         outer, line = self.variables.arguments, self.line
         self.variables.arguments, self.line = arguments, 0
         self.calls += 1
         outcome = self.walk([self.functions[name]])
         self.leave(outer)
         self.line = line
-        return Outcome.OPEN if outcome is not Outcome.LIKELY else outcome
+        return ShellOutcome.OPEN if outcome is not ShellOutcome.LIKELY else outcome
 
     def leave(self, arguments: Fields | None) -> None:
         """End a function or a text that is run."""
@@ -270,18 +266,18 @@ class ShellScript(ShellFlow):
         self.flow = "" if self.flow == "return" else self.flow
         self.may.discard("return")
 
-    def enter(self, head: str, rest: Fields, _line: int) -> Outcome:
+    def enter(self, head: str, rest: Fields, _line: int) -> ShellOutcome:
         folder = rest[0] if rest else UNKNOWN
         known = UNKNOWN not in folder + self.variables.cwd and folder != "-" and head != "popd"
         self.variables.cwd = self.path_of(folder) if known else UNKNOWN
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def shift(self, _head: str, rest: Fields, _line: int) -> Outcome:
+    def shift(self, _head: str, rest: Fields, _line: int) -> ShellOutcome:
         count = rest[0] if rest else "1"
         arguments = self.variables.arguments
         known = arguments is not None and count.isdigit() and len(count) < 9
         self.variables.arguments = (arguments or ())[int(count) :] if known else None
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
     def text(self, text: str, arguments: Fields | None, line: int = 0) -> None:
         """Follow text that is run as a script: of eval, a here-document, or behind -c."""
@@ -300,13 +296,13 @@ class ShellScript(ShellFlow):
         self.text(text, arguments, line)
         self.variables, self.flow, self.may = outer, flow, may
 
-    def start(self, fields: Fields, line: int) -> Outcome:
+    def start(self, fields: Fields, line: int) -> ShellOutcome:
         """Note what a command starts."""
         words, replaces = behind_starters(fields)
         name = fields[0].rpartition("/")[2]
         self.output_texts += [text for text in (printed(fields, self.variables.cwd),) if text]
         if not words:
-            return Outcome.OPEN if name in CONDITIONS else Outcome.LIKELY
+            return ShellOutcome.OPEN if name in CONDITIONS else ShellOutcome.LIKELY
         own = name in ("xargs", "parallel")
         unsure = own and (any(map(MAYBE_NONE.match, fields)) or name == "parallel")
         if own:
@@ -314,20 +310,20 @@ class ShellScript(ShellFlow):
         self.begin(words, line, certain=not self.may and not unsure)
         if replaces:
             self.flow, self.replaced, self.failed = "exit", True, False
-        return Outcome.OPEN if name in CONDITIONS else Outcome.LIKELY
+        return ShellOutcome.OPEN if name in CONDITIONS else ShellOutcome.LIKELY
 
     def begin(self, words: Fields, line: int, *, certain: bool) -> None:
         cwd = self.variables.cwd
         if (found := launch_of(words)) is not None:
-            redirects = tuple(self.redirects.values())
-            given = self.variables.settings(self.exports)
             launch = InnerLaunch(
-                found[0], words, self.script, line, cwd, certain, found[1].own, (), redirects, given
-            )
+                found[0], words, self.script, line, cwd, certain, own=found[1].own,
+                redirects=tuple(self.redirects.values()),
+                environment=self.variables.settings(self.exports),
+            )  # fmt: skip
             self.launches.append(launch)
             return
         if code := shell_code(words):
-            self.shell(*code, line)
+            self.shell(code[0], code[1], line)
             return
         reads = words[0].rpartition("/")[2] in SHELLS and ("-s" in words or not shell_script(words))
         if reads:
@@ -340,7 +336,7 @@ class ShellScript(ShellFlow):
         inner = self.follow(words, self.variables.exported(), cwd, files)
         self.launches += [replace(x, certain=x.certain and certain) for x in inner or ()]
         if inner is None:
-            self.started.append(Started(words, cwd, certain))
+            self.started.append(StartedProgram(words, cwd, certain))
 
 
 def _is_broken(node: Node) -> bool:
@@ -351,7 +347,7 @@ def _is_broken(node: Node) -> bool:
     )
 
 
-FOLLOWED: Mapping[str, Callable[[ShellScript, Node], Outcome]] = {
+FOLLOWED: Mapping[str, Callable[[ShellScript, Node], ShellOutcome]] = {
     "program": lambda script, node: script.walk(node.children),
     "do_group": lambda script, node: script.walk(node.children),
     "else_clause": lambda script, node: script.walk(node.children),
@@ -375,7 +371,7 @@ FOLLOWED: Mapping[str, Callable[[ShellScript, Node], Outcome]] = {
     "unset_command": ShellScript.unset,
     "ERROR": ShellScript.broken,
 }
-Builtin = Callable[[ShellScript, str, Fields, int], Outcome]
+Builtin = Callable[[ShellScript, str, Fields, int], ShellOutcome]
 BUILTINS: Mapping[str, Builtin] = {
     **dict.fromkeys(("true", ":", "false", "test", "["), ShellScript.decide),
     **dict.fromkeys(("exit", "return", "break", "continue"), ShellScript.end),

@@ -14,7 +14,7 @@ from mpigraft.graft.guest.scripts.shell_values import MOST, Fields, compared
 LOOKUPS = frozenset({"which", "command", "type", "readlink", "realpath"})  # answer with a path
 
 
-class Outcome(Enum):
+class ShellOutcome(Enum):
     """How a command ends."""
 
     YES = 1
@@ -23,8 +23,10 @@ class Outcome(Enum):
     LIKELY = 4  # it succeeds, unless there is an error
 
 
-def outcome_of(decided: bool | None) -> Outcome:
-    return Outcome.OPEN if decided is None else Outcome.YES if decided else Outcome.NO
+def outcome_of(decided: bool | None) -> ShellOutcome:
+    return (
+        ShellOutcome.OPEN if decided is None else ShellOutcome.YES if decided else ShellOutcome.NO
+    )
 
 
 def printed(words: Fields, cwd: str) -> str | None:

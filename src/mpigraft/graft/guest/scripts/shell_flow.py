@@ -11,7 +11,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from mpigraft.graft.guest.scripts.launches import InnerLaunch
-from mpigraft.graft.guest.scripts.shell_builtins import LOOKUPS, Outcome, holds, outcome_of
+from mpigraft.graft.guest.scripts.shell_builtins import LOOKUPS, ShellOutcome, holds, outcome_of
 from mpigraft.graft.guest.scripts.shell_syntax import (
     UNKNOWN,
     leaves,
@@ -28,7 +28,7 @@ from mpigraft.graft.guest.scripts.shell_values import (
     expand,
     expand_text,
 )
-from mpigraft.graft.guest.scripts.starters import Started, is_own
+from mpigraft.graft.guest.scripts.starters import StartedProgram, is_own
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -45,7 +45,7 @@ EXPRESSIONS = frozenset({"binary_expression", "unary_expression", "parenthesized
 
 
 @dataclass(slots=True)
-class Budget:
+class ShellBudget:
     """How much is followed, over all scripts that start each other."""
 
     steps: int = MAX_STEPS
@@ -66,9 +66,9 @@ class ShellFlow(ABC):
     variables: Variables
     follow: Follow
     text_of: Callable[[str], str]  # of a file; empty: it cannot be read
-    budget: Budget = field(default_factory=Budget)
+    budget: ShellBudget = field(default_factory=ShellBudget)
     launches: list[InnerLaunch] = field(default_factory=list)
-    started: list[Started] = field(default_factory=list)
+    started: list[StartedProgram] = field(default_factory=list)
     functions: dict[str, Node] = field(default_factory=dict)
     calls: int = 0
     depth: int = 0
@@ -90,22 +90,22 @@ class ShellFlow(ABC):
         except RecursionError:
             self.launches = [replace(one, certain=False) for one in self.launches]
 
-    def parsed(self, text: str) -> Outcome:
+    def parsed(self, text: str) -> ShellOutcome:
         self.budget.characters -= len(text)
         root = parse_shell(text) if self.budget.characters > 0 else None
         if root is None:
             self.may.add("error")
-            return Outcome.OPEN
+            return ShellOutcome.OPEN
         return self.walk([root])
 
     @abstractmethod
-    def visit(self, node: Node) -> Outcome:
+    def visit(self, node: Node) -> ShellOutcome:
         """Follow a statement."""
 
     # ------------------------------------------------------------- statements
 
-    def walk(self, nodes: Iterable[Node]) -> Outcome:
-        outcome = Outcome.LIKELY
+    def walk(self, nodes: Iterable[Node]) -> ShellOutcome:
+        outcome = ShellOutcome.LIKELY
         for node in nodes:
             if self.budget.steps < 0 or self.depth > MAX_DEPTH:
                 self.may.add("error")
@@ -117,51 +117,51 @@ class ShellFlow(ABC):
                 self.depth -= 1
         return outcome
 
-    def compound(self, node: Node) -> Outcome:
+    def compound(self, node: Node) -> ShellOutcome:
         if node.children[0].type == "((":
             return self.number(node.named_children[:1])
         return self.walk(node.children)
 
-    def negated(self, node: Node) -> Outcome:
-        swapped = {Outcome.YES: Outcome.NO, Outcome.NO: Outcome.YES}
-        return swapped.get(self.walk(node.named_children), Outcome.OPEN)
+    def negated(self, node: Node) -> ShellOutcome:
+        swapped = {ShellOutcome.YES: ShellOutcome.NO, ShellOutcome.NO: ShellOutcome.YES}
+        return swapped.get(self.walk(node.named_children), ShellOutcome.OPEN)
 
-    def function(self, node: Node) -> Outcome:
+    def function(self, node: Node) -> ShellOutcome:
         name, body = (node.child_by_field_name(field) for field in ("name", "body"))
         if name is not None and body is not None:
             self.functions[text_of(name)] = body
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def unset(self, node: Node) -> Outcome:
+    def unset(self, node: Node) -> ShellOutcome:
         for child in node.named_children:
             self.variables.values[text_of(child)] = (("",),)
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def chain(self, left: Node, operator: Node, right: Node, *_: Node) -> Outcome:
+    def chain(self, left: Node, operator: Node, right: Node, *_: Node) -> ShellOutcome:
         return self.joined(self.walk([left]), operator.type, right)
 
-    def joined(self, first: Outcome, operator: str, right: Node) -> Outcome:
+    def joined(self, first: ShellOutcome, operator: str, right: Node) -> ShellOutcome:
         """Follow what stands behind && or ||."""
-        stops = Outcome.NO if operator == "&&" else Outcome.YES
-        passes = Outcome.YES if operator == "&&" else Outcome.NO
+        stops = ShellOutcome.NO if operator == "&&" else ShellOutcome.YES
+        passes = ShellOutcome.YES if operator == "&&" else ShellOutcome.NO
         if first is stops or self.flow:
             return first
-        if first is passes or (first is Outcome.LIKELY and operator == "&&"):
+        if first is passes or (first is ShellOutcome.LIKELY and operator == "&&"):
             second = self.walk([right])
-            return first if second is Outcome.LIKELY else second
+            return first if second is ShellOutcome.LIKELY else second
         self.branches([[right]], whole=False, fails=operator == "||")
         return first
 
-    def clauses(self, node: Node) -> Iterator[tuple[Outcome, list[Node]]]:
+    def clauses(self, node: Node) -> Iterator[tuple[ShellOutcome, list[Node]]]:
         """Yield the outcomes of the tests of an `if`, with their lists."""
         for clause in [node, *(c for c in node.children if c.type == "elif_clause")]:
             then = next((n for n, c in enumerate(clause.children) if c.type == "then"), 0)
             tests, behind = clause.children[:then], clause.children[then:]
             body = [c for c in behind if c.type not in ("elif_clause", "else_clause")]
             yield self.walk(tests), body
-        yield Outcome.YES, [c for c in node.children if c.type == "else_clause"]
+        yield ShellOutcome.YES, [c for c in node.children if c.type == "else_clause"]
 
-    def cases(self, node: Node) -> Iterator[tuple[Outcome, list[Node]]]:
+    def cases(self, node: Node) -> Iterator[tuple[ShellOutcome, list[Node]]]:
         word = node.child_by_field_name("value")
         texts = expand_text([word], self) if word is not None else (UNKNOWN,)
         for item in (child for child in node.children if child.type == "case_item"):
@@ -176,21 +176,23 @@ class ShellFlow(ABC):
             several = len(texts) > 1 and "*" not in known and decided
             yield outcome_of(None if several else decided), item.children[len(patterns) :]
 
-    def choose(self, options: Iterator[tuple[Outcome, list[Node]]], node: Node) -> Outcome:
+    def choose(
+        self, options: Iterator[tuple[ShellOutcome, list[Node]]], node: Node
+    ) -> ShellOutcome:
         """Follow the list whose test holds, or those of which one may run."""
         lists = []
         whole = False
         for outcome, body in options:
-            if outcome is not Outcome.NO:
+            if outcome is not ShellOutcome.NO:
                 lists.append(body)
-            if whole := outcome is Outcome.YES:
+            if whole := outcome is ShellOutcome.YES:
                 break
         if not whole or len(lists) > 1:
             whole = whole and bool(lists[-1] or node.type == "case_statement")
             self.branches(lists, whole=whole, of_rank=RANK.search(text_of(node)) is not None)
         elif lists:
             self.walk(lists[0])
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
     def branches(
         self,
@@ -225,7 +227,7 @@ class ShellFlow(ABC):
         self.flow = flows[0] if whole and all(flows) else ""
         self.variables.merge([*after, *([] if whole and after else [before.copy()])])
 
-    def loop(self, node: Node) -> Outcome:
+    def loop(self, node: Node) -> ShellOutcome:
         variable = node.child_by_field_name("variable")
         name = text_of(variable) if variable is not None else ""
         several = expand(node.children_by_field_name("value"), self)
@@ -245,7 +247,7 @@ class ShellFlow(ABC):
                 if self.turn(body):
                     break
         self.may -= {"break", "continue"}
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
     def turn(self, body: Sequence[Node]) -> bool:
         """Follow a body once; whether it ends the loop."""
@@ -255,19 +257,19 @@ class ShellFlow(ABC):
         self.may.discard("continue")
         return ends
 
-    def repeat(self, node: Node) -> Outcome:
+    def repeat(self, node: Node) -> ShellOutcome:
         """Follow `while`, `until` or `for ((`, in which `(( ))` has three parts."""
         first, update, tests = (node.children_by_field_name(x)
                                 for x in ("initializer", "update", "condition"))  # fmt: skip
         body = node.children_by_field_name("body")
-        stops = Outcome.YES if node.children[0].type == "until" else Outcome.NO
+        stops = ShellOutcome.YES if node.children[0].type == "until" else ShellOutcome.NO
         self.number(first)
         for _ in range(MOST):
             styled = node.type == "c_style_for_statement"
             outcome = self.number(tests) if styled else self.walk(tests)
             if outcome is stops or self.flow:
                 break
-            if outcome in (Outcome.OPEN, Outcome.LIKELY):
+            if outcome in (ShellOutcome.OPEN, ShellOutcome.LIKELY):
                 self.branches([body], whole=False)
                 self.flow = "" if self.flow in ("break", "continue") else self.flow
                 break
@@ -275,15 +277,15 @@ class ShellFlow(ABC):
                 break
             self.number(update)
         self.may -= {"break", "continue"}
-        return Outcome.LIKELY
+        return ShellOutcome.LIKELY
 
-    def number(self, nodes: Sequence[Node]) -> Outcome:
+    def number(self, nodes: Sequence[Node]) -> ShellOutcome:
         value = [arithmetic(node, self) for node in nodes[:1]]
         return outcome_of(None if None in value or not value else value[0] != 0)
 
-    def test(self, node: Node) -> Outcome:
+    def test(self, node: Node) -> ShellOutcome:
         if node.has_error:
-            return Outcome.OPEN
+            return ShellOutcome.OPEN
         if node.children[0].type == "((":
             return self.number(node.named_children[:1])
         words = [
@@ -295,7 +297,7 @@ class ShellFlow(ABC):
         found = {holds(fields, double=True) for fields in islice(product(*words), MOST)}
         return outcome_of(found.pop() if len(found) == 1 else None)
 
-    def subshell(self, nodes: Iterable[Node]) -> Outcome:
+    def subshell(self, nodes: Iterable[Node]) -> ShellOutcome:
         """Follow commands whose variables, folder and exit are their own."""
         outer, flow, may = self.variables, self.flow, set(self.may)
         self.variables = outer.copy()
@@ -304,9 +306,9 @@ class ShellFlow(ABC):
         self.variables, self.flow, self.may = outer, flow, may | (self.may & {"error"})
         return outcome
 
-    def pipe(self, nodes: Sequence[Node]) -> Outcome:
+    def pipe(self, nodes: Sequence[Node]) -> ShellOutcome:
         outer, before = self.input, dict(self.redirects)
-        outcome = Outcome.LIKELY
+        outcome = ShellOutcome.LIKELY
         for number, node in enumerate(nodes):
             start = len(self.output_texts)
             outcome = self.subshell([node])

@@ -84,7 +84,7 @@ class Variables:
         self.values[name] = values[:MOST] if short else NOT_KNOWN
 
 
-class Scope(Protocol):
+class ShellScope(Protocol):
     """What words are expanded in."""
 
     variables: Variables
@@ -95,43 +95,43 @@ class Scope(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextPart:
     """A part of a word: its alternatives, and whether they are split no further."""
 
     alternatives: Values
     quoted: bool = True
 
 
-def literal(text: str, *, quoted: bool = True) -> Part:
-    return Part(((text,),), quoted)
+def literal(text: str, *, quoted: bool = True) -> TextPart:
+    return TextPart(((text,),), quoted)
 
 
-def expand(nodes: Sequence[Node], scope: Scope) -> tuple[Fields, ...]:
+def expand(nodes: Sequence[Node], scope: ShellScope) -> tuple[Fields, ...]:
     """Give the fields of these words, one tuple for each of the values that they may have."""
     several = [_fields_of(tuple(_parts(node, scope, 0))) for node in nodes]
     found = (tuple(f for fields in chosen for f in fields) for chosen in product(*several))
     return tuple(dict.fromkeys(islice(found, MOST)))
 
 
-def expand_text(nodes: Sequence[Node], scope: Scope, depth: int = 0) -> tuple[str, ...]:
+def expand_text(nodes: Sequence[Node], scope: ShellScope, depth: int = 0) -> tuple[str, ...]:
     """Give the values of words that stay one field: what is behind `=`."""
     parts = [part for node in nodes for part in _parts(node, scope, depth, names=False)]
     return joined(parts)
 
 
-def joined(parts: Sequence[Part]) -> tuple[str, ...]:
+def joined(parts: Sequence[TextPart]) -> tuple[str, ...]:
     """Give the texts of parts that stay one field."""
     texts = ("".join(map(" ".join, chosen)) for chosen in product(*(p.alternatives for p in parts)))
     return tuple(dict.fromkeys(islice(texts, MOST)))
 
 
-def _fields_of(parts: Sequence[Part]) -> tuple[Fields, ...]:
+def _fields_of(parts: Sequence[TextPart]) -> tuple[Fields, ...]:
     chosen = product(*(part.alternatives for part in parts))
     found = (tuple(_split(parts, one)) for one in islice(chosen, MOST))
     return tuple(dict.fromkeys(found))
 
 
-def _split(parts: Sequence[Part], chosen: Sequence[Fields]) -> Iterator[str]:
+def _split(parts: Sequence[TextPart], chosen: Sequence[Fields]) -> Iterator[str]:
     """Split a word into fields, as a shell does behind unquoted parameters."""
     current: str | None = None
     for part, fields in zip(parts, chosen, strict=True):
@@ -155,7 +155,7 @@ def unescape(text: str, escaped: str = r"[\s\S]") -> str:
     return re.sub(rf"\\(\n|{escaped})", lambda m: m[1].strip("\n"), text)
 
 
-def _parts(node: Node, scope: Scope, depth: int, *, names: bool = True) -> Iterator[Part]:
+def _parts(node: Node, scope: ShellScope, depth: int, *, names: bool = True) -> Iterator[TextPart]:
     """Expand a word. `names`: patterns in it stand for names of files."""
     text = text_of(node)
     if depth > MAX_DEPTH or node.is_error or node.is_missing:
@@ -173,7 +173,7 @@ def _parts(node: Node, scope: Scope, depth: int, *, names: bool = True) -> Itera
             for child in node.children:
                 yield from _parts(child, scope, depth + 1, names=names)
         case "simple_expansion":
-            yield Part(_named(text[1:], scope), quoted=False)
+            yield TextPart(_named(text[1:], scope), quoted=False)
         case "expansion":
             yield _braces(node, scope, depth)
         case "command_substitution":
@@ -182,7 +182,7 @@ def _parts(node: Node, scope: Scope, depth: int, *, names: bool = True) -> Itera
             yield from _plain(node, scope, depth, names)
 
 
-def _plain(node: Node, scope: Scope, depth: int, names: bool) -> Iterator[Part]:
+def _plain(node: Node, scope: ShellScope, depth: int, names: bool) -> Iterator[TextPart]:
     """Expand a word without parts."""
     text = text_of(node)
     match node.type:
@@ -201,13 +201,13 @@ def _plain(node: Node, scope: Scope, depth: int, names: bool) -> Iterator[Part]:
             yield _numbers(text)
         case _:
             if text == "~" or text.startswith("~/"):
-                yield Part(scope.variables.of("HOME"))
+                yield TextPart(scope.variables.of("HOME"))
                 text = text[1:]
             glob = GLOB.sub(lambda m: m[0] if m[0][0] == "\\" else UNKNOWN, text)
             yield literal(unescape(glob if names else text))
 
 
-def _quoted(node: Node, scope: Scope, depth: int) -> Iterator[Part]:
+def _quoted(node: Node, scope: ShellScope, depth: int) -> Iterator[TextPart]:
     """Expand what is between double quotes: it stays one field, but for "$@"."""
     for child, text in pieces(node):
         if child is None or child.type in ("string_content", "heredoc_content"):
@@ -218,15 +218,15 @@ def _quoted(node: Node, scope: Scope, depth: int) -> Iterator[Part]:
             several = text in ("$@", "${@}") or text.endswith("[@]}")
             for part in _parts(child, scope, depth + 1):
                 whole = part.alternatives if several else ((t,) for t in joined([part]))
-                yield Part(tuple(whole))
+                yield TextPart(tuple(whole))
 
 
-def _named(name: str, scope: Scope) -> Values:
+def _named(name: str, scope: ShellScope) -> Values:
     values = scope.variables.of(name)
     return values if name in ("@", "*") else tuple(fields[:1] or ("",) for fields in values)
 
 
-def _braces(node: Node, scope: Scope, depth: int) -> Part:
+def _braces(node: Node, scope: ShellScope, depth: int) -> TextPart:
     """Expand `${...}`."""
     name, *rest = node.named_children or [node]
     tokens = [text_of(child) for child in node.children[1:-1]]
@@ -244,13 +244,13 @@ def _braces(node: Node, scope: Scope, depth: int) -> Part:
         plain = _named(tokens[0], scope)
     missing = plain == NOT_KNOWN or not any(map(any, plain))
     if not operator or operator.endswith("?"):
-        return Part(plain, quoted=False)
+        return TextPart(plain, quoted=False)
     word = tuple((t,) for t in expand_text(rest, scope, depth + 1)) if rest else (("",),)
     if operator in (":-", "-", ":=", "="):
-        return Part(word if missing else plain, quoted=False)
+        return TextPart(word if missing else plain, quoted=False)
     if operator in (":+", "+"):
         sure = not missing and all(UNKNOWN not in f[0] for f in plain if f)
-        return Part(word if sure else (("",), *word), quoted=False)
+        return TextPart(word if sure else (("",), *word), quoted=False)
     if operator in ("%", "%%", "#", "##") and len(word) == len(plain) == 1 and plain[0]:
         return literal(_trimmed(plain[0][0], operator, word[0][0]), quoted=False)
     return literal(UNKNOWN, quoted=False)
@@ -267,17 +267,17 @@ def _trimmed(text: str, operator: str, pattern: str) -> str:
     return text
 
 
-def _numbers(text: str) -> Part:
+def _numbers(text: str) -> TextPart:
     ends = re.fullmatch(r"\{(\d{1,9})\.\.(\d{1,9})\}", text)
     if ends is None or not 0 <= int(ends[2]) - int(ends[1]) < MOST:
         return literal(UNKNOWN)
-    return Part((tuple(map(str, range(int(ends[1]), int(ends[2]) + 1))),))
+    return TextPart((tuple(map(str, range(int(ends[1]), int(ends[2]) + 1))),))
 
 
 # ------------------------------------------------------------------ arithmetic
 
 
-def arithmetic(node: Node, scope: Scope, depth: int = 0) -> int | None:
+def arithmetic(node: Node, scope: ShellScope, depth: int = 0) -> int | None:
     """Give the value of an arithmetic expression; None: reading does not show it."""
     text = text_of(node)
     if depth > MAX_DEPTH or node.is_error:
@@ -300,12 +300,12 @@ def arithmetic(node: Node, scope: Scope, depth: int = 0) -> int | None:
     if node.type in ("simple_expansion", "expansion", "command_substitution"):
         texts = joined(tuple(_parts(node, scope, depth)))
     elif text.isidentifier():
-        texts = joined([Part(_named(text, scope))])
+        texts = joined([TextPart(_named(text, scope))])
     number = texts[0] if len(texts) == 1 else ""
     return int(number) if re.fullmatch(r"-?(0|[1-9]\d{0,17})", number) else None
 
 
-def _store(node: Node, value: int | None, scope: Scope) -> int | None:
+def _store(node: Node, value: int | None, scope: ShellScope) -> int | None:
     text = UNKNOWN if value is None else str(value)
     scope.variables.assign(text_of(node.children[0]), ((text,),))
     return value

@@ -22,7 +22,7 @@ SETTING = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedProgram:
     """A command that a script starts and that is no launcher. `certain`: whenever it runs."""
 
     words: Fields

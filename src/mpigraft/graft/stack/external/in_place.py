@@ -6,18 +6,19 @@ What lies beside the MPI is found there too, so every library that changes count
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import Finding, Machine, MpiAbi, MpiInstall
 from mpigraft.core.text import join_some
-from mpigraft.graft.stack.stack_check import check_stack
+from mpigraft.graft.stack import differences
+from mpigraft.graft.stack.overrides import fits_abi
+from mpigraft.graft.stack.simulation import PlannedOverride
+from mpigraft.graft.stack.stack_check import Checked, check_overrides
 from mpigraft.graft.stack.values import Fate, Slot, Stack, StackCheck
 from mpigraft.knowledge import binding_of
 
-Checked = Callable[[int, int], None]  # programs so far, of how many
 SEARCH, PRELOAD = "LD_LIBRARY_PATH", "LD_PRELOAD"
 LIBC = "libc.so.6"
 
@@ -58,15 +59,10 @@ def _check(
     slot = Slot(folder, (folder,), None)
     programs = tuple(replace(program, slots=(folder,)) for program in stack.programs)
     reached = replace(stack, programs=programs, slots=(slot,))
-    check = check_stack(
-        reached,
-        abi,
-        lambda *_: {},
-        slots=(slot,),
-        machine=machine,
-        checked=checked,
-        environment=environment,
-    )
+    override = PlannedOverride(slot, abi, {}, environment)
+    users = [program for program in programs if fits_abi(program, abi)]
+    noticed = differences.of_stack(reached, abi, ())
+    check = check_overrides(reached, abi, [(override, users)], noticed, machine, checked)
     findings = []
     if check.count(Fate.KEPT) == len(stack.programs):
         needed = sorted({name for p in stack.programs for name in p.mpi})

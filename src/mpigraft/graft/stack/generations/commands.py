@@ -19,7 +19,12 @@ from mpigraft.graft.stack.generations.reading import (
     InstalledOverride,
 )
 from mpigraft.graft.stack.generations.switching import LOCK, NEW, OFF
-from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
+from mpigraft.graft.stack.override.content import (
+    ENVIRONMENT_FILE,
+    GENERATION,
+    OverridePlan,
+    SourceFile,
+)
 
 END = "END OF FILE"
 NAMES = "$names"  # the file of new names of symbols
@@ -149,13 +154,13 @@ def _made(plan: OverridePlan, final: str, new: str) -> Iterator[str]:
         yield shlex.join(["chmod", "755", f"{new}/{name}"])
 
 
-def _planned_files(plan: OverridePlan) -> Iterator[Source]:
+def _planned_files(plan: OverridePlan) -> Iterator[SourceFile]:
     """List the files of a generation as its record does. Of what commands write or edit, nobody
     knows the digest before."""
     digests = {copy.name: "" if copy.edit else copy.digest for copy in plan.copies}
     linked = {*plan.twins, *(name for name, _ in plan.links)}
     for name in sorted({*_names(plan)} - linked):
-        yield Source(name, digests.get(name, ""))
+        yield SourceFile(name, digests.get(name, ""))
 
 
 def _names(plan: OverridePlan) -> list[str]:

@@ -14,7 +14,7 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import MpiInstall
 from mpigraft.core.serialize import revive
-from mpigraft.graft.stack.override.content import Source
+from mpigraft.graft.stack.override.content import SourceFile
 from mpigraft.graft.stack.values import Slot
 from mpigraft.knowledge import network_library_of
 
@@ -33,8 +33,8 @@ class GenerationRecord:
     mpi: str
     made: str  # UTC
     bindings: tuple[str, ...]
-    sources: tuple[Source, ...]
-    files: tuple[Source, ...]  # of the generation, by their names in it; no digest: by commands
+    sources: tuple[SourceFile, ...]
+    files: tuple[SourceFile, ...]  # of the generation, by their names in it; no digest: by commands
     accepted: tuple[str, ...] = ()  # paths of programs that need not fit
 
     @property

@@ -41,7 +41,12 @@ from mpigraft.graft.stack.generations.reading import (
     damaged,
     read_override,
 )
-from mpigraft.graft.stack.override.content import ENVIRONMENT_FILE, GENERATION, OverridePlan, Source
+from mpigraft.graft.stack.override.content import (
+    ENVIRONMENT_FILE,
+    GENERATION,
+    OverridePlan,
+    SourceFile,
+)
 from mpigraft.graft.stack.values import Slot
 
 BEFORE, LOCK = "before", "lock"
@@ -273,7 +278,7 @@ def _make(
         made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         bindings=plan.bindings,
         sources=plan.sources,
-        files=tuple(Source(name, file_digest(new / name)) for name in _names(new)),
+        files=tuple(SourceFile(name, file_digest(new / name)) for name in _names(new)),
         accepted=plan.accepted,
     )
     _write(new / PLAN, document(generation=record))

@@ -52,7 +52,7 @@ OF_COMPILER = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file that has a copy in a generation."""
 
     path: str
@@ -72,7 +72,7 @@ class OverridePlan:
     environment: tuple[tuple[str, str | None], ...]  # as copies see it; None: unset
     libraries: tuple[tuple[str, AbiObject], ...] = field(repr=False, default=())
     scripts: tuple[tuple[str, str], ...] = ()  # (name, text) of the launcher
-    launcher: Source | None = None  # that they start
+    launcher: SourceFile | None = None  # that they start
     accepted: tuple[str, ...] = ()  # paths of programs that need not fit; no part of the key
 
     @property
@@ -89,9 +89,9 @@ class OverridePlan:
         return twins
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[SourceFile, ...]:
         """The files of the host."""
-        copied = (Source(copy.source, copy.digest) for copy in self.copies)
+        copied = (SourceFile(copy.source, copy.digest) for copy in self.copies)
         return tuple(dict.fromkeys((*copied, *([self.launcher] if self.launcher else []))))
 
     @property
@@ -171,9 +171,9 @@ def _marked(settings: Copy, copies: Iterable[Copy], key: str) -> Iterator[Copy]:
         yield replace(copy, added=added, symbols=symbols) if copy.edit else copy
 
 
-def _launcher(mpi: MpiInstall) -> Source | None:
+def _launcher(mpi: MpiInstall) -> SourceFile | None:
     try:
-        return Source(str(mpi.launcher), file_digest(mpi.launcher)) if mpi.launcher else None
+        return SourceFile(str(mpi.launcher), file_digest(mpi.launcher)) if mpi.launcher else None
     except OSError:  # of another machine
         return None
 
