@@ -126,10 +126,10 @@ class Stream:
 
     def read(self, size: int) -> bytes:
         """Read `size` bytes, fewer at the end."""
-        data = bytearray()
+        data = bytes(self.some(size)) if size else b""
         while len(data) < size and (part := self.some(size - len(data))):
             data += part
-        return bytes(data)
+        return data
 
     def skip_to(self, at: int) -> bool:
         """Skip to an offset. False where the stream is shorter."""

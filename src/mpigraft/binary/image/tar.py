@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mpigraft.binary.image.root import MAX_NAMES, MAX_PATH, RootError
 
@@ -19,6 +18,7 @@ BLOCK = 512
 MAX_HEADER = 1 << 20  # bytes of one extended header
 MAX_SIZE = 1 << 46  # bytes of one member
 CHECKSUM = slice(148, 156)
+OCTAL = b"01234567"
 KINDS = {
     b"\0": "file", b"0": "file", b"7": "file", b"1": "hard", b"2": "link", b"3": "other",
     b"4": "other", b"5": "folder", b"6": "other", b"S": "sparse",
@@ -35,8 +35,7 @@ class Source(Protocol):
     def skip_to(self, at: int) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """One member. Its `stored` bytes start at `at`, and can be read until the next member is
     given."""
 
@@ -94,8 +93,8 @@ def _number(field: bytes) -> int:
     if field[0] & 0x80:
         value = int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
     else:
-        digits = field.split(b"\0")[0].strip()
-        if not re.fullmatch(rb"[0-7]*", digits):
+        digits = field.split(b"\0", 1)[0].strip()
+        if digits.translate(None, OCTAL):
             raise ValueError(f"{digits!r} is not an octal number")
         value = int(digits or b"0", 8)
     if value > MAX_SIZE:
@@ -104,7 +103,7 @@ def _number(field: bytes) -> int:
 
 
 def _text(field: bytes) -> str:
-    return field.split(b"\0")[0].decode("utf-8", "surrogateescape")
+    return field.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
 
 
 def _extended(kind: bytes, source: Source, size: int) -> dict[str, str]:
@@ -152,7 +151,7 @@ def _member(head: bytes, source: Source, extended: dict[str, str]) -> Member:
     if kind == "sparse":
         size = _number(head[483:495])
         _skip_map(source, more=head[482] != 0)
-    elif any(key.startswith("GNU.sparse.") for key in extended):
+    elif extended and any(key.startswith("GNU.sparse.") for key in extended):
         kind = "sparse"
         name = extended.get("GNU.sparse.name", name)
         size = int(extended.get("GNU.sparse.realsize", extended.get("GNU.sparse.size", size)))
