@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.binary.elf import reader
-from mpigraft.binary.elf.reader import Elf, VersionNeed
+from mpigraft.binary.elf import reader, tables
+from mpigraft.binary.elf.reader import Elf, ElfError, VersionNeed
 from mpigraft.binary.elf.tables import Symbol
 from mpigraft.binary.loader import dependencies
 from mpigraft.binary.loader import symbols as linking
@@ -150,6 +151,28 @@ def test_only_the_asked_for_are_looked_at(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ versions, by hand
+
+
+def test_a_scope_has_no_more_symbols_than_memory_can_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [reader.read_elf(compiled(tmp_path / f"{i}.so", CALLS)) for i in range(3)]
+    each = files[0].symbols
+    monkeypatch.setattr(linking, "MAX_SCOPE", 2 * each)
+    assert linking.unbound_symbols(files[:2])
+    with pytest.raises(ElfError, match=r"2\.so: with it, .* more than \d+ symbols"):
+        linking.unbound_symbols(files)
+
+
+def test_symbols_that_are_not_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read again and again, and each time all names of the file may be."""
+    monkeypatch.setattr(tables, "MAX_NAMES", 0)
+    path = sys.executable
+    file, kept = reader.read_elf(path), reader.read_elf(path).exported
+    assert kept
+    for _ in range(2 * (tables.MAX_OVERLAP + 1)):
+        assert tuple(file.each_exported()) == kept
+    assert "exported" not in vars(file)
 
 
 def made(name: str, *, needs: tuple[VersionNeed, ...] = (), nodes: tuple[str, ...] = ()) -> Elf:

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "src/mpigraft"
 FILE_LINES = 400
 ONE_IDEA = {
+    "src/mpigraft/binary/elf/reader.py": "what the loader reads of a file",
     "src/mpigraft/graft/injection/fixpoint.py": "one state of a graft and its steps",
     "src/mpigraft/run/plan.py": "the plan of one job, read from top to bottom",
 }

@@ -15,7 +15,8 @@ import os
 import stat
 import struct
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -113,29 +114,49 @@ class Elf:
             nodes[need.library] = (*nodes.get(need.library, ()), need.node)
         return nodes
 
+    @property
+    def symbols(self) -> int:
+        """Count the dynamic symbols, without decoding them."""
+        return self._symbols.count if self._symbols else 0
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether symbols may have versions."""
+        return self._symbols is None or bool(self._symbols.versions)
+
     @cached_property
     def imported(self) -> tuple[Symbol, ...]:
         """Undefined symbols, in the order of the file."""
-        return tuple(self._decoded[0])
+        return tuple(self._decode(defined=False))
 
     @cached_property
     def exported(self) -> tuple[Symbol, ...]:
         """Defined symbols that other files can bind to, without those that only name a version."""
-        return tuple(self._decoded[1])
+        return tuple(self._decode(defined=True))
+
+    def each_exported(self) -> Iterable[Symbol]:
+        """Give `exported`, but keep nothing: a large library's take a hundred megabytes."""
+        return self.__dict__.get("exported") or self._decode(defined=True)
 
     @cached_property
     def copied(self) -> tuple[Symbol, ...]:
         """Exported symbols of a program that stand for a library's variable, which must be there
         too: the loader copies its value (R_COPY)."""
-        names = self._decoded[2]
-        return tuple(s for s in self.exported if s.name in names) if names else ()
+        if self._symbols is None or not self._symbols.copies:
+            return ()
+        with self._named():
+            names = self._symbols.names(self._symbols.copies)
+        return tuple(s for s in self.exported if s.name in names)
 
-    @cached_property
-    def _decoded(self) -> tuple[list[Symbol], list[Symbol], frozenset[str]]:
-        if self._symbols is None:
-            return [], [], frozenset()
+    def _decode(self, *, defined: bool) -> Iterator[Symbol]:
+        if self._symbols is not None:
+            with self._named():
+                yield from self._symbols.decode(defined=defined)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
         try:
-            return *self._symbols.decode(), self._symbols.names(self._symbols.copies)
+            yield
         except ElfError as error:
             raise ElfError(f"{self.name}: {error}") from error
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 MAX_TABLE: Final = 1 << 27  # bytes of one table; the largest known string tables are below 64 MiB
-MAX_SYMBOLS: Final = 1 << 20  # the largest known libraries export a few hundred thousand
+MAX_SYMBOLS: Final = 1 << 19  # the largest known libraries export a few hundred thousand
 MAX_NAMES: Final = 1 << 20  # characters of all names beyond those of their table, which may overlap
 MAX_OVERLAP: Final = 8  # times the table: linkers merge ends of names; 2.6 was seen
 HEAD: Final = 1 << 16  # read at once: for most files this holds all but the dynamic section
@@ -123,6 +123,10 @@ class Strings:
         self._ascii = data.isascii()
         self._most = self._budget = MAX_NAMES + MAX_OVERLAP * len(data)
 
+    def start_over(self) -> None:
+        """Take what is read from now on for the names of the file, not for more of them."""
+        self._budget = self._most
+
     def at(self, offset: int) -> str:
         """The string that starts at an offset."""
         end = self.text.find("\0", offset)
@@ -175,29 +179,28 @@ class SymbolTable:
         starts = (self.form.unpack_from(self.symbols, n * self.form.size)[0] for n in numbers)
         return frozenset(map(self.strings.at, starts))
 
-    def decode(self) -> tuple[list[Symbol], list[Symbol]]:
-        """(imported, exported), in the order of the table. ElfError for a malformed name."""
-        imported: list[Symbol] = []
-        exported: list[Symbol] = []
+    def decode(self, *, defined: bool) -> Iterator[Symbol]:
+        """Yield those that the file defines, or those that it needs, in the order of the table.
+        ElfError for a malformed name."""
+        self.strings.start_over()
         name_at, nodes, new = self.strings.at, self.nodes, tuple.__new__
         versions: Iterable[int] = self.versions or array("H", bytes(2)) * self.count
         for (at, info, other, section, size), number in zip(self._rows(), versions, strict=True):
+            if bool(section) is not defined:
+                continue
             bound = BOUND.get(info)
             if bound is None or not at or (section and other & 3 in HIDDEN):
                 continue
             name = name_at(at)
+            # GNU ld names each version that it defines by an absolute symbol.
+            if section == SHN_ABS and name in self.definitions:
+                continue
             kind, weak = bound
             # 0 (local) and 1 (global) are no versions; the loader binds both.
             node, library = nodes.get(number & 0x7FFF, UNVERSIONED)
+            default = defined and number < VERSYM_HIDDEN
             # new() is what Symbol() does, in half the time.
-            if not section:
-                row = (name, node, library, False, kind, weak, size)
-                imported.append(new(Symbol, row))
-            elif section != SHN_ABS or name not in self.definitions:
-                # GNU ld names each version that it defines by an absolute symbol.
-                row = (name, node, library, number < VERSYM_HIDDEN, kind, weak, size)
-                exported.append(new(Symbol, row))
-        return imported, exported
+            yield new(Symbol, (name, node, library, default, kind, weak, size))
 
     @property
     def count(self) -> int:

@@ -9,13 +9,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mpigraft.binary.elf.reader import Elf
+from mpigraft.binary.elf.reader import Elf, ElfError, Symbol
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
 MAX_SETS = 256  # sets of libraries whose missing symbols are cached
-MAX_SYMBOLS = 1 << 20  # of all of them; each takes some hundred bytes
+MAX_SYMBOLS = 1 << 21  # of all of them; each takes a hundred bytes or two
+MAX_SCOPE = 1 << 20  # of one scope: all libraries of a desktop have a third of a million
 
-Reference = tuple[str, str | None]  # name, version
+Reference = str | tuple[str, str]  # a name, or (name, version); the former takes half the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,9 @@ def unbound_symbols(
 
     `objects`: one scope, such as a program's closure. `of`: the objects whose references count,
     when not all: those of a plugin, whose own objects are in the scope too. Raises ElfError for an
-    object whose symbols cannot be read.
+    object whose symbols cannot be read, and for more than MAX_SCOPE symbols.
     """
+    _bound_scope(objects)
     if of is not None:
         scope = [_links(file) for file in objects]
         return tuple(loose for file in of for loose in _loose(_links(file), scope))
@@ -81,6 +83,15 @@ def unbound_symbols(
         lacking = [r for r in libraries.lacking(links) if not main.provides(r)]
         unbound.extend(links.describe(lacking))
     return tuple(unbound)
+
+
+def _bound_scope(objects: Sequence[Elf]) -> None:
+    total = 0
+    for file in objects:
+        total += file.symbols
+        if total > MAX_SCOPE:
+            what = f"with it, a program and its libraries have more than {MAX_SCOPE:,} symbols"
+            raise ElfError(f"{file.name}: {what}")
 
 
 def _loose(links: _Links, scope: Sequence[_Links]) -> Iterator[UnboundSymbol]:
@@ -123,46 +134,52 @@ class _Set:
         return self._lacking[id(links)]
 
 
+def _reference(symbol: Symbol) -> Reference:
+    return (symbol.name, symbol.version) if symbol.version else symbol.name
+
+
+def _name(reference: Reference) -> str:
+    return reference if isinstance(reference, str) else reference[0]
+
+
 class _Links:
     """One object's references and definitions, as sets."""
 
     def __init__(self, file: Elf) -> None:
         self.file = file
-        self.wanted: frozenset[Reference] = frozenset(
-            (name, version) for name, version, _, _, _, weak, _ in file.imported if not weak
-        )
+        self.wanted = frozenset(_reference(s) for s in file.imported if not s.weak)
         # Definitions that serve a reference: by name and version; without a version by the default
         # one, or by the first node ever, which is what a program means that was linked before the
         # library had versions.
         self.provided: set[Reference] = set()
-        # Defined without a version: it serves a reference with any version.
-        self.plain: set[str] = set()
         # A program's copy of a library's variable is a definition for all, and a reference too.
-        self.copied: frozenset[Reference] = frozenset(
-            (s.name, s.version) for s in file.copied if not s.weak
-        )
+        self.copied = frozenset(_reference(s) for s in file.copied if not s.weak)
+        # Defined without a version: it serves a reference with any version. In a file without
+        # versions these are all, and one set serves for both.
+        self.plain: set[Reference] = set() if file.has_versions else self.provided
         first = next(iter(file.version_defs), None)
-        for name, version, _, default, _, _, _ in file.exported:
-            self.provided.add((name, version))
+        for name, version, _, default, _, _, _ in file.each_exported():
             if version is None:
+                self.provided.add(name)
                 if default:
                     self.plain.add(name)
-            elif default or version == first:
-                self.provided.add((name, None))
+                continue
+            self.provided.add((name, version))
+            if default or version == first:
+                self.provided.add(name)
 
     def provides(self, reference: Reference) -> bool:
-        return reference in self.provided or reference[0] in self.plain
+        return reference in self.provided or _name(reference) in self.plain
 
     def describe(self, references: Sequence[Reference]) -> Iterator[UnboundSymbol]:
         """Describe references, in the order of their names."""
         if not references:
             return
-        libraries = {
-            (s.name, s.version): s.library for s in (*self.file.imported, *self.file.copied)
-        }
-        for name, version in sorted(references, key=lambda r: (r[0], r[1] or "")):
+        libraries = {_reference(s): s.library for s in (*self.file.imported, *self.file.copied)}
+        for name, version in sorted((r, "") if isinstance(r, str) else r for r in references):
             text = f"{name}@{version}" if version else name
-            yield UnboundSymbol(self.file.name, libraries.get((name, version)) or "", text)
+            library = libraries.get((name, version) if version else name)
+            yield UnboundSymbol(self.file.name, library or "", text)
 
 
 _KEPT: OrderedDict[int, _Links] = OrderedDict()  # by id(): hashing an Elf costs more than linking
