@@ -51,7 +51,7 @@ class GraftOptions:
 
     replace: Replace = Replace.MPI
     engine: str = ""  # empty: the first in PATH that can start such a guest
-    glibc: bool = True  # False: the guest's glibc stays, whatever it lacks
+    glibc: bool = True  # False: the guest's glibc stays, though it lacks something
     force: bool = False  # plan a pair that the check refuses
     native_build: str = "prebuilt"
     engine_options: tuple[str, ...] = ()  # `--nv` or `apptainer=--nv`

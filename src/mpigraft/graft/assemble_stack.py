@@ -1,6 +1,6 @@
 """Plan a software stack as a guest: on the MPI that was injected into it, or on its own.
 
-As `assemble` does for what engines start; here nothing is decided but what lies in the overrides.
+As `assemble` does for what engines start; here only the overrides decide.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _own(guest: StackGuest) -> GuestMpi:
 
 
 def _injected(guest: StackGuest, mpi: MpiInstall) -> GuestMpi:
-    """The MPI in the overrides, if it is this one."""
+    """Give the MPI in the overrides, if it is this one."""
     there, stack = guest.injected, guest.stack.only or guest.stack.root
     if there is None:
         raise CheckFailed.of(

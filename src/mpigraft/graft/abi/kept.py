@@ -1,4 +1,4 @@
-"""Keep what was read of a host MPI: two hundred libraries, of which none changes for months.
+"""Keep what was read of a host MPI: two hundred libraries that do not change for months.
 
 The answer holds as long as all files that it was read from, or looked for in vain, are as they
 were (`reads`). It is kept as rows, which are read ten times faster than values by field.

@@ -181,7 +181,7 @@ class _AbiReader:
     def _facts(self, opener: AbiObject) -> Mapping[str, tuple[str, ...]]:
         """Give the values of the names in folder templates."""
         path = Path(opener.path)
-        copies = self.mpi.prefix  # of a generation, whose public libraries lie apart
+        copies = self.mpi.prefix  # of a generation, whose public libraries are elsewhere
         libc = [x.path for x in self.libraries.values() if x.soname.startswith("libc.so.")]
         return {
             "dir": tuple(dict.fromkeys((str(path.parent), str(path.resolve().parent)))),

@@ -32,7 +32,7 @@ def read_machine(path: Path) -> Machine:
     document = _document(path)
     for row in document["mpis"]:
         if absent := [f.name for f in fields(MpiInstall) if f.name not in (*row, *LATER)]:
-            # A default would stand for an MPI without a launcher, which is another machine.
+            # A default would describe an MPI without a launcher, which is another machine.
             raise UsageError.of(
                 "machine-mpi-incomplete", path=path, id=row.get("id"), absent=", ".join(absent)
             )
@@ -50,7 +50,7 @@ FIX = f"write it again: {WRITER} > machine.json"
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """The document of a machine, whose `mpis` is a list of objects."""
+    """Give the document of a machine, whose `mpis` is a list of objects."""
     try:
         document = json.loads(machine_content(path))
     except (ValueError, RecursionError) as error:

@@ -50,7 +50,7 @@ class CheckInput:
 
     @property
     def own_name(self) -> str:
-        """The name of the guest's own MPI for a person."""
+        """The name of the guest's own MPI in messages."""
         if self.own is None:
             return "its own MPI"
         return f"{self.own.family or 'unknown MPI'} {self.own.version}".strip()

@@ -47,15 +47,15 @@ def _alone(pair: CheckInput) -> Finding:
     )
 
 
-def _untried(pair: CheckInput, spoken: tuple[str, ...]) -> Finding:
+def _untried(pair: CheckInput, protocols: tuple[str, ...]) -> Finding:
     mpi = pair.abi.mpi
-    speaks = f" It supports {', '.join(spoken)}." if spoken else ""
+    supports = f" It supports {', '.join(protocols)}." if protocols else ""
     return Finding.of(
         "pmi-unknown",
         id=mpi.id,
         launcher_kind=mpi.launcher_kind,
         own_name=pair.own_name,
-        speaks=speaks,
+        supports=supports,
     )
 
 

@@ -1,7 +1,7 @@
 """Check whether a host MPI fits under a guest: in parts, each with its evidence.
 
 The injection simulated the loader. The parts here add what a loader does not know: whether one
-name stands for two ABIs, which compiler built a Fortran binding, which launcher starts the ranks,
+name means two ABIs, which compiler built a Fortran binding, which launcher starts the ranks,
 whether a network is reached. `check` and `plan` share them and cannot disagree.
 """
 
@@ -84,9 +84,9 @@ def fitting_programs(pair: CheckInput) -> tuple[str, ...]:
 def soften_fit(pair: CheckInput, fit: Fit) -> Fit:
     """Soften a refusal where it is unknown what will be started or opened.
 
-    What may never be loaded refuses nothing: its errors become warnings. A guest of which any
-    program may be started is refused when not one of them fits; where all fit, a warning says that
-    it may start none of them.
+    What may never be loaded refuses nothing: its errors become warnings. A guest that may
+    start any of its programs is refused when none fits; where all fit, a warning says that it may
+    start none of them.
     """
     guest, label = pair.guest, pair.guest.label
     if guest.loose and fit.ok:

@@ -1,4 +1,4 @@
-"""Judge an MPI of this machine for a program of it that starts where it lies, by the parts of the
+"""Check an MPI of this machine for a program of it that starts in its place, by the parts of the
 check, so that `run` and `check` give one answer for a pair.
 """
 
@@ -41,7 +41,7 @@ class HostProgram:
     def of_command(
         cls, program: Path, command: GuestCommand, environment: Mapping[str, str], machine: Machine
     ) -> HostProgram:
-        """Make that of a command. Python's extension modules stand for a script."""
+        """Make that of a command. Python's extension modules represent a script."""
         named = command.program or str(program)
         label = GuestLabel(
             name=program.name,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mpigraft.binary import Resolved
     from mpigraft.graft.injection.simulation import SimulatedProgram
 
-ABI_NAMES = {  # of an ABI, for a person
+ABI_NAMES = {  # of an ABI, in messages
     Abi.OMPI.value: "Open MPI 3 to 5",
     Abi.MPICH.value: "MPICH 3.1 and newer (also Intel MPI, Cray MPICH, MVAPICH)",
     Abi.MPI_ABI.value: "the standard ABI of MPI-5",

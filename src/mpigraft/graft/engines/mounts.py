@@ -26,7 +26,7 @@ RANKS = "ranks"
 MOST_STEPS = 1000  # from a path to what it means: links may lead in a circle
 GUEST_TMP = "/tmp"  # noqa: S108  where launchers keep their session folders
 OWNER = ("HOME", "USER", "LOGNAME")
-USERS = (*OWNER, "TMPDIR")  # the user's, whatever the guest sets
+USERS = (*OWNER, "TMPDIR")  # the user's; the guest's do not count
 
 # Ranks without a common user namespace must not try single copies: UCX 1.13 does, and crashes in
 # the first large message; Open MPI 4 warns (both tried). UCX 1.16 detects it.

@@ -20,7 +20,7 @@ SEARCH = "LD_LIBRARY_PATH"
 
 
 def options_by_engine(options: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Split `ENGINE=WORD` and `WORD` into pairs; an empty engine stands for whichever it is."""
+    """Split `ENGINE=WORD` and `WORD` into pairs; an empty engine means any."""
     for option in options:
         engine, equals, word = option.partition("=")
         yield (engine, word) if equals and engine in ENGINES else ("", option)

@@ -1,4 +1,4 @@
-"""Words of an engine's command line, some of which are conditional or have their own syntax."""
+"""Words of an engine's command line, some conditional or with their own syntax."""
 
 from __future__ import annotations
 

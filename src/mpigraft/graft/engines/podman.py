@@ -103,7 +103,7 @@ def options(
         # root is read-only, as with other engines, except podman's tmpfs over /run and /var/tmp.
         OptionGroup(("--read-only",)),
         OptionGroup(("--network", "host", "--pid", "host", *(("--ipc", "host") if ipc else ()))),
-        # The user of the host, whatever the image sets; its /etc/passwd is not changed.
+        # The user of the host, not the image's; its /etc/passwd is not changed.
         OptionGroup(("--user", "0:0") if context.root else AS_USER),
         OptionGroup(("--passwd=false", "--security-opt", "label=disable", "--log-driver", "none")),
         OptionGroup(("--systemd", "false", "--http-proxy=false", "--entrypoint", "")),

@@ -9,7 +9,7 @@ from enum import StrEnum
 from mpigraft.core.errors import CheckFailed
 from mpigraft.graft.guest.scripts.launches import InnerLaunch, render_command
 
-MANY = 3  # of a kind are named to a person
+MANY = 3  # of a kind that a message names
 
 
 class CommandKind(StrEnum):
@@ -29,7 +29,7 @@ class GuestCommand:
     program: str = ""  # that is judged: an ELF file; empty: nothing that is known
     certain: tuple[str, ...] = ()  # modules of Python or R that it opens in any case
     possible: tuple[str, ...] = ()  # the same, on a condition
-    notes: tuple[str, ...] = ()  # what is not known, for a person
+    notes: tuple[str, ...] = ()  # what is not known, as messages
     why: str = ""  # of CommandKind.NONE: "it needs no MPI library"
     sources: tuple[str, ...] = ()  # files of the user's own that this was read from
     interpreted: bool = False  # by Python
@@ -42,7 +42,7 @@ class GuestCommand:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """The programs that are judged, all of which have to fit."""
+        """The programs that are checked; all have to fit."""
         return (self.program, *self.also) if self.program else ()
 
     def groups(self) -> Iterator[tuple[GuestCommand, ...]]:
@@ -98,7 +98,7 @@ class GuestCommand:
             )
 
     def launches_on_condition(self) -> Iterator[str]:
-        """Describe the launchers that a script may start, for a person."""
+        """Describe the launchers that a script may start."""
         for launch in self.launches[:1] if not self.is_launcher else ():
             yield (
                 f"{launch.place} may start {launch.launcher} itself: `{launch.text}`; each rank "
@@ -106,7 +106,7 @@ class GuestCommand:
             )
 
     def unknown_facts(self, ranks: int, *, image: bool) -> Iterator[str]:
-        """Describe for a person what a job may start that its files do not show."""
+        """Describe what a job may start that its files do not show."""
         yield from self.launches_on_condition()
         if not self.notes or not (image or self.kind is CommandKind.UNKNOWN):
             return
@@ -117,7 +117,7 @@ class GuestCommand:
 
 
 def _advice(launches: Sequence[InnerLaunch], verb: Sequence[str], options: Sequence[str]) -> str:
-    """What to type in place of a launch; the names of programs where that cannot be read."""
+    """Say what to type in place of a launch; the names of programs where that cannot be read."""
     own = next((one for one in launches if one.own and one.certain), None)
     if own:
         return f"start it without mpigraft: it has `{own.text}`"

@@ -196,7 +196,7 @@ def _read(
 
 
 def _are_all(reading: ScriptReading, mpi: Sequence[Started]) -> bool:
-    """Whether nothing is started but these, each of which is known by its file."""
+    """Whether nothing is started but these, each known by its file."""
     programs = len(mpi) == 1 or not any(one.interpreted for one, _ in mpi)
     return programs and not _starts_unknown(reading)
 
@@ -208,7 +208,7 @@ def _starts_unknown(reading: ScriptReading) -> bool:
 def _r_packages(
     root: Root, reading: ScriptReading, environment: Mapping[str, str], cwd: str
 ) -> r_packages.RPackages:
-    """Find what packages of an R script need MPI, by the R that stands beside its interpreter."""
+    """Find what packages of an R script need MPI, by the R beside its interpreter."""
     if not reading.packages:
         return r_packages.RPackages()
     beside = f"{reading.r.rpartition('/')[0]}/R" if "/" in reading.r else "R"

@@ -97,7 +97,7 @@ class Guest:
     @classmethod
     def on_host(cls, path: Path, command: GuestCommand) -> Guest:
         """Make a guest of what a command of this machine starts, for which the whole machine is
-        the image; `path` is what a person named."""
+        the image; `path` is what was named."""
         libraries = (*command.certain, *command.possible)
         root = FolderRoot(Path("/"))
         programs = command.programs if command.needs_mpi else command.candidates
@@ -147,7 +147,7 @@ class Guest:
 
 @contextmanager
 def reading_guest(spec: str) -> Iterator[None]:
-    """Turn what cannot be read of a guest into an error for a person."""
+    """Turn what cannot be read of a guest into an error that names it."""
     try:
         yield
     except RootError as error:

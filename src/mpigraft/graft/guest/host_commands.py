@@ -1,4 +1,4 @@
-"""Scripts and interpreters as guests: which names stand for words of a job."""
+"""Scripts and interpreters as guests: which names are words of a job."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mpigraft.graft.guest.starting import (
 def job_words(
     spec: str, programs: Sequence[str], words: Sequence[str]
 ) -> tuple[tuple[str, ...], bool]:
-    """Give the words of a job that a guest's name, its programs or `words` stand for: (words,
+    """Give the words of a job that a guest's name, its programs or `words` mean: (words,
     whether they are of this machine); no words where programs alone are meant.
 
     A script, an interpreter or a launcher says nothing of the programs that it starts. Raises as

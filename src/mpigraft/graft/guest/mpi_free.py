@@ -10,7 +10,7 @@ LEADS_ON = frozenset({
     "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve",
     "posix_spawn", "posix_spawnp", "system", "popen", "dlopen", "dlmopen", "syscall",
 })  # fmt: skip
-# Libraries of the system that open others, none of which is an MPI.
+# Libraries of the system that open others, but no MPI.
 SYSTEM = ("libc.so.", "ld-linux", "libpthread.so.", "libdl.so.", "libselinux.so.", "libcrypto.so.",
           "libaudit.so.", "libsystemd.so.", "libpam")  # fmt: skip
 STATIC = "it is linked statically: no MPI library can be put under it"

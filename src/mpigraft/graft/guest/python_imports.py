@@ -25,7 +25,7 @@ MAX_MODULES = 20_000
 MAX_FILES = 50_000  # of a package whose extensions are opened by computed names
 MAX_EXTENSION = 1 << 26
 MAX_DOTS = 64  # of a module's name: folders in folders
-MANY = 4  # of a kind are named to a person
+MANY = 4  # of a kind that a message names
 # Libraries that never need an MPI: most extension modules need no others.
 PLAIN = ("libc.so.", "libm.so.", "libpthread.so.", "libdl.so.", "librt.so.", "libgcc_s.so.",
          "libstdc++.so.", "libpython3", "ld-linux", "libgfortran.so.", "libquadmath.so.",
@@ -50,7 +50,9 @@ class Imports:
     possible: tuple[str, ...] = ()  # the same, imported on a condition
     unknown: tuple[str, ...] = ()  # what the user's own modules do that cannot be followed
     beyond: tuple[str, ...] = ()  # what else decides and is not followed: of packages
-    sources: tuple[str, ...] = ()  # the user's own files that were read, and where packages lie
+    sources: tuple[
+        str, ...
+    ] = ()  # the user's own files that were read, and the folders of packages
 
 
 @dataclass(slots=True)

@@ -99,7 +99,7 @@ def _is_whole(root: Root, path: str, home: str) -> bool:
 
 
 def _program(root: Root, home: str, script: str) -> str:
-    """Give the ELF program that runs scripts, or else the starter that stands beside `R`."""
+    """Give the ELF program that runs scripts, or else the starter beside `R`."""
     names = (f"{home}/bin/exec/R", f"{script.rpartition('/')[0]}/Rscript")
     entries = [entry for name in names if (entry := root.find(name)) is not None]
     whole = [entry.path for entry in entries if _is_whole(root, entry.path, home)]

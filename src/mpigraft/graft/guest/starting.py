@@ -73,8 +73,7 @@ def _split(text: str) -> list[str]:
 
 
 def first_line(head: bytes) -> list[str]:
-    """Give the interpreter of a script, and its argument: the kernel passes one, whatever is in
-    it."""
+    """Give the interpreter of a script, and its argument: the kernel passes the rest as one."""
     lines = head.decode("utf-8", "replace").splitlines()
     interpreter, _, argument = lines[0][2:].strip().partition(" ")
     if len(lines) > 1 and lines[1].startswith("'''exec' "):  # pip's, for a path that is too long

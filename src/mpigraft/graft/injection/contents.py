@@ -77,7 +77,7 @@ class GraftContents:
     libmpi: str  # path inside of the libmpi that ranks map
     libmpi_elsewhere: tuple[str, ...] = ()  # its other paths, on CPUs of other levels
     inputs: tuple[str, ...] = ()  # files that were read, of the host and of a folder on it
-    files: frozenset[str] = frozenset()  # the host's, where they stay: none lies at `place`
+    files: frozenset[str] = frozenset()  # the host's, where they stay: none is at `place`
 
     def of_host(self, path: object) -> bool:
         """Whether ranks see a file of the host's MPI there."""

@@ -62,7 +62,7 @@ class GraftRequest:
 
     replace: Replace
     place: str  # of the graft folder
-    glibc: bool = True  # False: the guest's glibc stays, whatever it lacks
+    glibc: bool = True  # False: the guest's glibc stays, though it lacks something
     binds: bool = True  # False: no engine binds over files, the loader must find the graft first
     ours: Mapping[str, Path] = field(default_factory=dict)  # {name below `place`: our program}
     # What the guest's own MPI opens by name, where that stays: {opener: paths inside}.
@@ -120,7 +120,7 @@ class GraftState:
     @cached_property
     def names(self) -> PrivateNames:
         """The names of copies. Its `offered` are the host's libraries by soname. Intel MPI opens
-        its libfabric by name, and that lies where a linked one would."""
+        its libfabric by name, and that is where a linked one would be."""
         objects = self.abi.objects
         return PrivateNames(objects, {o.soname: o for o in objects if not (o.opened and o.place)})
 

@@ -1,4 +1,4 @@
-"""Describe an MPI of this machine under programs of it that start where they lie: nothing is copied
+"""Describe an MPI of this machine under programs of it that start in place: nothing is copied
 and nothing bound, and the loader finds the MPI by variables, or by itself.
 """
 

@@ -90,7 +90,7 @@ def plan_folder(given: PlanInput) -> GraftPlan:
         contents.libmpi.removeprefix(f"{contents.place}/") if graft_own else "",
     )
     content = {
-        "guest": [guest.digest, guest.programs],  # wherever it lies
+        "guest": [guest.digest, guest.programs],  # in any place
         "replace": contents.replace if given.abi else Replace.NOTHING,  # what is there stays
         "engine": given.engine,
         "place": contents.place,
@@ -134,8 +134,8 @@ def _data(given: PlanInput) -> tuple[Copy, ...]:
 
 
 def _bench(given: PlanInput) -> Copy:
-    """The benchmarks look for MPI in the graft, else under the name that the guest's own has
-    (Debian's libmpich.so.12)."""
+    """Plan the copy of the benchmarks, which search for MPI in the graft, else under the name that
+    the guest's own has (Debian's libmpich.so.12)."""
     path = given.natives.bench
     bench = Copy(str(path), BENCH, file_digest(path), edit=True)
     if given.whole:

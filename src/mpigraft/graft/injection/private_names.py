@@ -11,7 +11,7 @@ from mpigraft.graft.injection.simulation import PRIVATE
 
 class PrivateNames:
     """The names in a graft of `offered`, the libraries of a host MPI by soname. `objects` are these
-    and the plugins; `chosen` are the names of which there are private copies."""
+    and the plugins; `chosen` are the names that have private copies."""
 
     def __init__(
         self,

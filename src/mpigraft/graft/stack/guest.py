@@ -1,7 +1,7 @@
 """A software stack as a guest: the MPI of its own, and the one that its overrides give it.
 
-Nothing is bound over a stack and no engine starts its programs: what they load is decided by what
-lies in their override folders. So both sides are read by the simulated loader, of which one side
+Nothing is bound over a stack and no engine starts its programs: the files in
+their override folders decide what they load. The simulated loader reads both sides; one of them
 does not see the overrides.
 """
 
@@ -34,7 +34,7 @@ VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023
 
 @dataclass(frozen=True)
 class StackGuest:
-    """A stack, and the program that stands for all: our benchmarks search for MPI where it does."""
+    """A stack, and the program that represents all: our benchmarks search for MPI where it does."""
 
     stack: Stack
     program: StackProgram
@@ -119,7 +119,7 @@ class StackGuest:
         return self.stack.label([self.program], name=self.name)
 
     def as_guest(self, *, own: bool) -> Guest:
-        """The stack as its programs find it, or as if its overrides were empty."""
+        """Give the stack as its programs find it, or as if its overrides were empty."""
         return Guest(self.label, self.bare if own else self.root)
 
     @cached_property
@@ -141,22 +141,22 @@ class StackGuest:
         return self.generation is None or self.generation[0].made_of([mpi]) is not None
 
     def in_override(self, path: str) -> bool:
-        """Whether a file lies in one of the override folders, however it is spelled."""
+        """Whether a file is in one of the override folders, by any spelling."""
         folders = [*self.folders, *map(os.path.realpath, self.folders)]
         return below(path, folders) or below(os.path.realpath(path), folders)
 
     def loaded(self, program: str, *, own: bool) -> tuple[Resolved, ...]:
-        """What the loader maps for a program, with the overrides or as if they were empty."""
+        """Give what the loader maps for a program, with the overrides or as if they were empty."""
         return loaded_objects(self.bare if own else self.root, program, {})
 
     def libmpis(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The paths of every libmpi that the loader would take for what ranks start."""
+        """List the paths of every libmpi that the loader would take for what ranks start."""
         rows = loaded_objects(self.root, self.started, environment) if self.started else ()
         return tuple(str(r.path) for r in rows if r.path and _is_libmpi(r.soname))
 
     def preloads(self, *, network: bool = True) -> tuple[str, ...]:
-        """The stack's own libraries that must be preloaded for a program to run on the stack's MPI
-        in spite of an injected one: the loader takes each name once. `network`: its own libfabric
+        """List the stack's own libraries to preload for a program to run on the stack's MPI in
+        spite of an injected one: the loader takes each name once. `network`: its own libfabric
         and UCX too, where these alone were injected."""
         program = self.started or self.program.path
         if not any(binding_of(r.name) for r in self.loaded(program, own=False)):
@@ -172,8 +172,8 @@ class StackGuest:
         return (*mpi, *(str(path) for path in below if path))
 
     def search_path(self, *, own: bool) -> str:
-        """The DT_RPATH of the program, for a program elsewhere; without the overrides for the
-        stack's own MPI."""
+        """Give the DT_RPATH of the program, for one elsewhere; for the stack's own MPI without the
+        overrides."""
         folder = self.program.path.rpartition("/")[0]
         entries = (read_elf(self.program.path).rpath or "").split(":")
         overrides = {os.path.normpath(one) for one in self.folders}
@@ -182,7 +182,7 @@ class StackGuest:
         return ":".join(dict.fromkeys(filter(None, spelled)))
 
     def content(self, mpi: GuestMpi, *, own: bool) -> str:
-        """Digest what an MPI of this stack consists of, wherever it lies: libmpi, all that it
+        """Digest what an MPI of this stack consists of, in any place: libmpi, all that it
         needs, its plugins, and the loader. Copies of a generation have its paths in them, so what
         they were made of counts in their place."""
         rows = self.loaded(self.program.path, own=own)
@@ -198,7 +198,7 @@ class StackGuest:
 
 
 def examine_stack(path: Path | str) -> StackGuest:
-    """Examine the stack at `path`: its folder, or one program of it, which then stands for all.
+    """Examine the stack at `path`: its folder, or one program of it, which then represents all.
 
     Raises UsageError where no program searches an override, and as `read_stack` does.
     """
@@ -215,7 +215,7 @@ def examine_stack(path: Path | str) -> StackGuest:
 
 def stack_of_program(path: Path | str, program: Path, opened: Sequence[str] = ()) -> StackGuest:
     """Examine the stack at `path` for a program that is started, and what it `opened`: quick where
-    it searches an override itself, whatever the size of the stack. Raises as `examine_stack`
+    it searches an override itself, for a stack of any size. Raises as `examine_stack`
     does."""
     try:
         os.stat(path)  # noqa: PTH116  of a program that is quick to read nothing else of it is
@@ -226,7 +226,7 @@ def stack_of_program(path: Path | str, program: Path, opened: Sequence[str] = ()
     with contextlib.suppress(UsageError):
         guest = examine_stack(program)
         stack = replace(guest.stack, root=os.path.abspath(path), only="")  # noqa: PTH100
-        # What is opened later is in no closure: another program stands for it.
+        # What is opened later is in no closure: another program represents it.
         guest = None if guest.program.opens else replace(guest, stack=stack)
     guest = guest or examine_stack(path)
     return replace(guest, started=str(program), opened=tuple(opened))

@@ -200,7 +200,7 @@ def _as_warning(finding: Finding) -> Finding:
 def _lacking(
     check: StackCheck, programs: Sequence[StackProgram], record: GenerationRecord
 ) -> Iterator[Finding]:
-    """Report programs that are refused, of which a generation lacks libraries: they came into the
+    """Report refused programs that need libraries which a generation lacks: they came into the
     stack, or were built with more, after it was made."""
     refused = {p.path for m in check.modules for p in m.programs if p.fate is Fate.REFUSED}
     absent = {

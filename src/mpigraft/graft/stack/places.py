@@ -1,4 +1,4 @@
-"""Say where things of a stack lie: its tree, the installation of a file, its compatibility layer.
+"""Find the places of a stack: its tree, the installation of a file, its compatibility layer.
 
 Layouts: EasyBuild's (`software/NAME/VERSION`), Spack's (`NAME-VERSION-HASH`), and any other tree
 with `bin` and `lib` folders. Sources: EasyBuild's docs, "installation path"; Spack's
@@ -68,7 +68,7 @@ def is_stack(path: Path) -> bool:
 
 def module_of(path: str, root: str) -> str:
     """Name the installation of a file: GROMACS/2024.1-foss-2023b. Empty where no layout is known
-    and the file lies in no folder of its own below `root`."""
+    and the file is in no folder of its own below `root`."""
     below = PurePosixPath(path).relative_to(root).parts[:-1]
     parts = (PurePosixPath(root).name, *below)
     if (at := _software_in(parts)) is not None:
@@ -99,7 +99,7 @@ def _software_in(parts: Sequence[str]) -> int | None:
 
 
 def trees_of(paths: Sequence[str], root: str) -> frozenset[str]:
-    """Give the folders that installations lie in: each `software` below the root, else the root."""
+    """Give the folders of installations: each `software` below the root, else the root."""
     trees = set()
     top = len(PurePosixPath(root).parts)
     for folder in {path.rpartition("/")[0] for path in paths}:
@@ -136,5 +136,5 @@ def is_installation(folder: str) -> bool:
 
 
 def below(path: str, folders: Sequence[str]) -> bool:
-    """Whether a path is one of these folders, or lies in one."""
+    """Whether a path is one of these folders, or below one."""
     return any(path == f or path.startswith(f"{f.rstrip('/')}/") for f in folders)

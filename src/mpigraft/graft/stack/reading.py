@@ -1,7 +1,7 @@
 """Read a software stack: every ELF file once, and of these the ones that need MPI.
 
-Files are told apart by device and inode, so that hard links are one file. Links are not followed
-below the root: what a tree of links shows is read where it lies.
+Files are distinguished by device and inode, so that hard links are one file. Links are not followed
+below the root: what a tree of links shows is read in its place.
 """
 
 from __future__ import annotations

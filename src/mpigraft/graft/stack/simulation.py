@@ -62,7 +62,7 @@ class StackSimulation:
 
 class PlannedOverride:
     """An override as it would be: its files, by the paths at which programs find them. With an
-    `environment` it is no override: programs find the MPI where it lies, by these variables."""
+    `environment` it is no override: programs find the MPI in place, by these variables."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class PlannedOverride:
 
     @cached_property
     def in_place(self) -> frozenset[str]:
-        """The files of an MPI that lies where it is."""
+        """Give the files of an MPI in place."""
         paths = (one.path for one in self.abi.objects) if self.environment else ()
         return frozenset(map(os.path.realpath, paths))
 
@@ -180,7 +180,7 @@ class Simulator:
         return any(r.path is not None and self.override.grafted(r.path) for r in rows)
 
     def _opened(self, path: str) -> Mapping[str, Sequence[str]]:
-        """Give what a program's own MPI opens by name, of which some need libfabric or UCX."""
+        """Give what a program's own MPI opens by name and needs libfabric or UCX."""
         if not self.override.part:
             return {}
         own = find_own_mpi(self.bare, (path,), {})

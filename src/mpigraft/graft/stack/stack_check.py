@@ -230,7 +230,7 @@ class _Judge:
         return whole and below(one.libmpi, other) and not any(mixed)
 
     def judge(self, simulated: Sequence[StackSimulation]) -> _Judged:
-        """Judge some programs together. One MPI of the stack's own stands for all of them, so
+        """Check some programs together. One MPI of the stack's own represents all of them, so
         programs of several are judged apart."""
         findings: dict[Finding, None] = {}
         by_mpi: dict[str, list[StackSimulation]] = {}
@@ -242,7 +242,7 @@ class _Judge:
             fit = check_fit(
                 CheckInput(guest, self.override.abi, self._contents(group), own, self.machine)
             )
-            # The stack's own launcher starts its MPI, whatever lies below that.
+            # The stack's own launcher starts its MPI, on any libfabric and UCX.
             below = OF_LAUNCHER if self.override.part else ()
             found = [f for f in fit.findings if f.level is not Level.INFO and f.code not in below]
             found += differences.of_programs(group, self.override, self._duplicates)

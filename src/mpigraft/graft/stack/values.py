@@ -29,7 +29,7 @@ class Slot:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The folders below `path`: lib, lib64; an empty name stands for `path` itself."""
+        """The folders below `path`: lib, lib64; an empty name is `path` itself."""
         return tuple(normpath(folder)[len(self.path) :].lstrip("/") for folder in self.folders)
 
 
@@ -75,15 +75,15 @@ class Stack:
         return tuple(sorted({program.module for program in self.programs}))
 
     def needed(self, machine: str) -> dict[str, int]:
-        """The sonames of MPI that programs for a machine need, and how many programs need each."""
+        """Count the programs for a machine that need each soname of MPI."""
         count = Counter(name for p in self.programs if p.machine == machine for name in p.mpi)
         return dict(sorted(count.items()))
 
     def label(
         self, programs: Sequence[StackProgram], *, name: str = "", glibc: str = ""
     ) -> GuestLabel:
-        """The label of the stack as a guest whose programs are these. It has no digest: content
-        depends on which MPI is meant."""
+        """Label the stack as a guest whose programs are these. It has no digest: content depends
+        on the MPI that is meant."""
         return GuestLabel(
             name=name or self.root,
             kind=GuestKind.STACK,
@@ -96,7 +96,7 @@ class Stack:
         )
 
     def searching(self, slot: Slot) -> tuple[StackProgram, ...]:
-        """The programs that search an override."""
+        """List the programs that search an override."""
         return tuple(p for p in self.programs if slot.path in p.slots)
 
 

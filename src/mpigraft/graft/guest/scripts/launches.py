@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 from mpigraft.knowledge import LauncherWords, find_launcher
 
-MORE = "..."  # stands for arguments that reading does not show
+MORE = "..."  # for arguments that reading does not show
 ENGINES = frozenset({"apptainer", "singularity"})
 ENGINE_OPTIONS = frozenset({  # of `apptainer exec`, with a value of their own
     "-B", "--bind", "--mount", "-H", "--home", "--pwd", "--cwd", "--env", "--env-file", "-S",
@@ -50,7 +50,7 @@ class InnerLaunch:
 
     @property
     def place(self) -> str:
-        """Where it is, for a person."""
+        """Say where it is."""
         return f"line {self.line} of {self.script}" if self.script and self.line else self.script
 
     @property
@@ -60,7 +60,7 @@ class InnerLaunch:
 
     @property
     def text(self) -> str:
-        """The command line, for a person."""
+        """The command line, as messages show it."""
         return _joined(self.words)
 
 
@@ -74,8 +74,8 @@ def launch_of(words: Sequence[str]) -> tuple[str, LauncherWords] | None:
 def inner_programs(
     launch: InnerLaunch, is_program: Callable[[str], bool]
 ) -> tuple[InnerProgram, ...]:
-    """Read the programs of a launch, of which those behind a colon are others. `is_program` says of
-    a word whether it names a file that can be started."""
+    """Read the programs of a launch; behind a colon another one begins. `is_program` decides
+    whether a word names a file that can be started."""
     found = launch_of(launch.words)
     if found is None or launch.own:
         return ()
@@ -205,7 +205,7 @@ def render_command(launch: InnerLaunch, verb: Sequence[str], options: Sequence[s
 def _redirected(command: str, operator: str, word: str) -> str:
     if operator == "|":
         return f"{MORE} | {command}"
-    if operator == "<<":  # a here-document, of which one line shows nothing
+    if operator == "<<":  # a here-document: one line of it shows nothing
         operator = "<"
     space = "" if operator.endswith("&") else " "
     return f"{command} {operator}{space}{_joined([word])}"
@@ -217,7 +217,7 @@ def _ranks(program: InnerProgram) -> list[str]:
 
 
 def _without(own: Sequence[str], given: Sequence[str]) -> list[str]:
-    """The script's options, without those that the job has itself."""
+    """Give the script's options, without those that the job has itself."""
     pairs = list(zip(own[::2], own[1::2], strict=True))
     flags = {word.partition("=")[0] if word.startswith("--") else word[:2] for word in given}
     flags.discard("--env")

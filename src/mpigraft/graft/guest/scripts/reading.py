@@ -1,4 +1,4 @@
-"""Read what a script starts: the launchers of MPI in it, whatever language it is written in."""
+"""Read what a script starts: the launchers of MPI in it, in any language."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ScriptReader:
         arguments: Sequence[str],
         environment: Mapping[str, str],
     ) -> ScriptReading:
-        """Read what stands behind `-c` of an interpreter."""
+        """Read what is behind `-c` of an interpreter."""
         name = f"{interpreter.rpartition('/')[2]} -c"
         source = ScriptSource(interpreter, name, code, tuple(arguments), environment, self.cwd)
         return self._reading(self._source(source))

@@ -38,7 +38,7 @@ MAYBE_NONE = re.compile(r"-[Ir]|--no-run-if-empty|--replace")  # of xargs
 
 @dataclass(slots=True)
 class ShellScript(ShellFlow):
-    """A script of which the commands are followed, too."""
+    """A script whose commands are followed, too."""
 
     def visit(self, node: Node) -> ShellOutcome:
         self.budget.steps -= 1

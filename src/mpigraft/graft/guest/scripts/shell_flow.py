@@ -141,7 +141,7 @@ class ShellFlow(ABC):
         return self.joined(self.walk([left]), operator.type, right)
 
     def joined(self, first: ShellOutcome, operator: str, right: Node) -> ShellOutcome:
-        """Follow what stands behind && or ||."""
+        """Follow what is behind && or ||."""
         stops = ShellOutcome.NO if operator == "&&" else ShellOutcome.YES
         passes = ShellOutcome.YES if operator == "&&" else ShellOutcome.NO
         if first is stops or self.flow:
@@ -179,7 +179,7 @@ class ShellFlow(ABC):
     def choose(
         self, options: Iterator[tuple[ShellOutcome, list[Node]]], node: Node
     ) -> ShellOutcome:
-        """Follow the list whose test holds, or those of which one may run."""
+        """Follow the list whose test holds, or those that may run."""
         lists = []
         whole = False
         for outcome, body in options:
@@ -202,7 +202,7 @@ class ShellFlow(ABC):
         of_rank: bool = False,
         fails: bool = False,
     ) -> None:
-        """Follow lists of which one runs, each from the same variables."""
+        """Follow alternatives, each from the same variables."""
         before, kept, after = self.variables, self.launches, []
         found: list[tuple[list[InnerLaunch], bool]] = []
         flows = []

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 UNKNOWN = "\0"
-MARK = "\ue000"  # stands for UNKNOWN in a text that is parsed: \0 ends one for the grammar
+MARK = "\ue000"  # UNKNOWN in a text that is parsed: \0 ends one for the grammar
 MAX_TEXT = 1 << 18  # characters of a script
 MAX_PIPES = 1500  # time grows with the third power of those in one pipeline
 MAX_CPU_S = 1.0  # some broken texts take a time that grows with the square of their length
 CHUNK = 256
 OVER_ARGUMENTS = re.compile(r"(?m)^([ \t]*for[ \t]+\w+)(?:[ \t]*;|[ \t]|(?=\n))(?=\s*do\b)")
-BRACKET = "\ue001"  # stands for [ where that is a command, which has words like those of others
+BRACKET = "\ue001"  # [ where that is a command, which has words like those of others
 BRACKETS = re.compile(r"(?<![^\s;&|(!`])\[(?=\s)")
 
 

@@ -156,7 +156,7 @@ def unescape(text: str, escaped: str = r"[\s\S]") -> str:
 
 
 def _parts(node: Node, scope: ShellScope, depth: int, *, names: bool = True) -> Iterator[TextPart]:
-    """Expand a word. `names`: patterns in it stand for names of files."""
+    """Expand a word. `names`: patterns in it match names of files."""
     text = text_of(node)
     if depth > MAX_DEPTH or node.is_error or node.is_missing:
         yield literal(UNKNOWN)

@@ -1,7 +1,7 @@
-"""Check an MPI that programs of a stack would find where it lies: by a module that sets
+"""Check an MPI that programs of a stack would find in its place: by a module that sets
 LD_LIBRARY_PATH, or by Spack, which puts its folder first in their search paths.
 
-What lies beside the MPI is found there too, so every library that changes counts.
+What is beside the MPI is found there too, so every library that changes counts.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def module_of_mpi(mpi: MpiInstall, folders: Sequence[str]) -> ModuleFile:
 
 
 def module_of_launcher(slot: Slot) -> ModuleFile:
-    """Make the module of the launcher of whatever is injected into an override. It leads through
+    """Make the module of the launcher of what is injected into an override. It leads through
     the override's link, so it is right after each switch, and leads nowhere while none is on."""
     what = f"The launcher of the MPI that is injected into {slot.path}"
     notes = ("Load it after the stack's own MPI: its launcher has to come first in PATH.",)

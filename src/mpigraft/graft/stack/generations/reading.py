@@ -44,7 +44,7 @@ class GenerationRecord:
 
     @property
     def content(self) -> str:
-        """For a person: openmpi@5.0.11, libfabric of openmpi@5.0.11."""
+        """Name it in messages: openmpi@5.0.11, libfabric of openmpi@5.0.11."""
         return f"{self.part} of {self.mpi}" if self.part else self.mpi
 
     @property
@@ -111,7 +111,7 @@ def current_number(link: Path, store: Path) -> int:
 
 
 def _foreign(link: Path) -> Iterator[str]:
-    """Yield what stands in an override that is not on. Empty folders are nobody's data."""
+    """Yield what is in an override that is not on. Empty folders are nobody's data."""
     if link.is_symlink() or (link.exists() and not link.is_dir()):
         yield str(link)
         return

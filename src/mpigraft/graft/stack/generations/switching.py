@@ -6,7 +6,7 @@
                                             /3/plan.json
 
 A generation is made under another name and renamed when it is whole; then the symlink is made
-under another name and renamed over the old one. So whatever ends this process, programs find what
+under another name and renamed over the old one. However this process ends, programs find what
 they found before, or the new one. What it left is removed the next time. Programs that run go on
 with the generation that they were started with, since their copies search it by its number.
 """
@@ -164,8 +164,8 @@ def _make_folders(folder: Path, made: list[Path]) -> None:
 
 
 def _like(folder: Path, other: Path) -> None:
-    """Give a folder the rights of another, whatever the umask is: who reads that reads this. In a
-    folder where all may write (/tmp) they may not write here: programs load what lies here."""
+    """Give a folder the rights of another, under any umask: who reads that reads this. In a
+    folder where all may write (/tmp) they may not write here: programs load these files."""
     mode = stat.S_IMODE(other.stat().st_mode) & ~(stat.S_ISVTX | stat.S_IWOTH)
     with contextlib.suppress(OSError):  # set-group-id, in a group that is not this user's
         folder.chmod(mode | stat.S_IRWXU)
@@ -297,7 +297,7 @@ def _names(folder: Path) -> Iterator[str]:
 
 def _switch(override: InstalledOverride, store: Path, number: int) -> None:
     """Make the override a symlink to a generation, by one rename. Empty folders of a site's that
-    stand there are kept: programs find as little in them as in none."""
+    are there are kept: programs find as little in them as in none."""
     _mark_off(store, override.current)
     link = Path(os.path.realpath(override.link.parent)) / override.link.name
     fresh = store / f"{NEW}link"

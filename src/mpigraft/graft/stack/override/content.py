@@ -1,7 +1,7 @@
 """Decide what goes into an override: which files, under which names, searching where.
 
 Programs of a stack find by its folders what they need by name: the MPI's bindings, and nothing
-else. All else that the MPI brings lies in a folder of the generation that no program searches,
+else. All else that the MPI brings is in a folder of the generation that no program searches,
 under names and with symbols of its own, so that no program gets another library than before. No
 launcher of ours starts these programs, so each copy needs a small library, which answers in place
 of getenv() what the MPI's environment has to be (native/settings.c). Compiled-in paths were
@@ -29,7 +29,7 @@ from mpigraft.graft.stack.values import Slot
 from mpigraft.knowledge import binding_of, is_network_library, network_library_of
 
 FORM = 5  # of a generation: what this module makes of one MPI and one override
-GENERATION = "{generation}"  # stands for the folder of a generation, as programs spell it
+GENERATION = "{generation}"  # for the folder of a generation, as programs spell it
 PRIVATE_FOLDER = "mpi"  # the copies' prefix: lib, share, etc
 LIB = f"{PRIVATE_FOLDER}/lib"
 ENVIRONMENT_FILE = f"{PRIVATE_FOLDER}/environment"
@@ -219,7 +219,7 @@ class _Chosen:
         return next(same, None)
 
     def _closure(self) -> dict[str, AbiObject]:
-        """What the public libraries and the plugins need, without glibc and what is public."""
+        """Give what the public libraries and the plugins need, without glibc and what is public."""
         inside: dict[str, AbiObject] = {}
         rest: list[AbiObject] = [*self.public.values(), *self.plugins]
         rest += [*self.programs, *(o for o in self.offered.values() if o.opened)]
@@ -234,7 +234,7 @@ class _Chosen:
         return inside
 
     def needs(self, library: AbiObject) -> tuple[str, ...]:
-        """What a library needs of the host, where the stack does not have it for its callers."""
+        """List what a library needs of the host, where its callers do not have it of the stack."""
         return tuple(n for n in library.needed if not _shared(library, n))
 
     def libraries(self, public: str) -> Iterator[tuple[str, AbiObject]]:
