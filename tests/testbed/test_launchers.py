@@ -175,17 +175,17 @@ from dataclasses import replace
 from mpigraft.core.model import LaunchedBy, Layout
 from mpigraft.discovery import discover_machine
 from mpigraft.evidence import make_starter, verify_wireup
+from mpigraft.knowledge import Facts
 from mpigraft.launch.hosts import find_allocation
 from mpigraft.launch.launchers import launchers_for
 from mpigraft.launch.launchers.select import supported_pmi
 from mpigraft.native import choose_natives
-from mpigraft.request import CampaignSpec
 from mpigraft.selection import (MpiSelection, make_configuration, select_mpis)
 
 machine = discover_machine()
 (mpi,) = select_mpis([sys.argv[1]], [m for m in machine.mpis if m.source == "wheel"])
 srun = next(one for one in machine.launchers if one.name == "srun")
-asked = make_configuration(CampaignSpec(transport=(sys.argv[2],)), MpiSelection(mpi), machine)
+asked = make_configuration(MpiSelection(mpi), Facts.of(machine), sys.argv[2])
 programs = choose_natives(mpi, machine.cpu.architecture)
 told = {"spoken": supported_pmi(mpi)}
 (by,), left = launchers_for(mpi, machine, ("srun",))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mpigraft.launch import Tracing
     from mpigraft.request import RunSpec
     from mpigraft.run import Job
+
+Collected = TypeVar("Collected")
 
 # Options end at the program: what follows is its own.
 CONTEXT = {"allow_interspersed_args": False}
@@ -255,6 +257,21 @@ def prove_and_start(
         where = "MPIGRAFT_HOME" if planned.configuration.graft else where
         raise MissingError.of("job-unwritable", folder=document["home"], variable=where)
     return code
+
+
+def prove_and_collect(
+    planned: Job, collect: Callable[[Path, int], Collected | None]
+) -> tuple[int, Collected | None]:
+    """Prove the transport of a job and start it. Return its exit code, and what `collect` made of
+    the folder of its records and that code. Raises MpigraftError."""
+    made: Collected | None = None
+
+    def take(folder: str, code: int) -> None:
+        nonlocal made
+        made = collect(Path(folder), code)
+
+    code = prove_and_start(planned, collect=take)
+    return code, made
 
 
 def blame_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> MpigraftError:

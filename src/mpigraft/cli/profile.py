@@ -141,12 +141,11 @@ def command(
 
         out("\n".join(rendered(planned)), exact=True)
         return 0
-    kept: list[Profile] = []
-    code = job.prove_and_start(
-        planned, collect=lambda folder, code: _collect(planned, folder, code, kept, top)
+    code, profile = job.prove_and_collect(
+        planned, lambda folder, code: _collect(planned, folder, code, top)
     )
     try:
-        for profile in kept:
+        if profile:
             write_profile(profile, output, html)
     except MpigraftError as error:
         if not code:
@@ -161,8 +160,8 @@ def _tracing(*, waits: bool, sites: bool) -> Tracing:
     return Tracing(tuple(word for word, on in ((WAITS, waits), (SITES, sites)) if on))
 
 
-def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int) -> None:
-    """Read what ranks counted and show it; the program's exit code does not depend on it."""
+def _collect(planned: Job, folder: Path, code: int, top: int) -> Profile | None:
+    """Read what ranks counted and show it, if they did; the program's exit code is its own."""
     from dataclasses import replace
 
     from mpigraft.report import profile_lines
@@ -171,20 +170,20 @@ def _collect(planned: Job, folder: str, code: int, kept: list[Profile], top: int
     assert planned.tracing is not None
     waits = WAITS in planned.tracing.options
     try:
-        counts, root = read_counts(Path(folder)), _files_root(planned)
+        counts, root = read_counts(folder), _files_root(planned)
         ranks = planned.layout.ranks
         found = counted_profile(counts, Counting(ranks, waits, exit_code=code, root=root))
     except MpigraftError as error:
         tell(f"mpigraft: {error}")
-        return
+        return None
     if found is None:
         program = planned.spec.program[0]
         missing = MissingError.of("profile-no-counts", program=program)
-        tell(f"mpigraft: {no_return(Path(folder), program) or missing}")
-        return
+        tell(f"mpigraft: {no_return(folder, program) or missing}")
+        return None
     found = replace(found, labels=_labels(planned))
-    kept.append(found)
     tell("\n".join(profile_lines(found, top)))
+    return found
 
 
 def no_return(folder: Path, program: str) -> MissingError | None:

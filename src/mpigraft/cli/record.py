@@ -82,26 +82,23 @@ def command(
 
         out("\n".join(rendered(planned)), exact=True)
         return 0
-    kept: list[bytes] = []
-    code = job.prove_and_start(
-        planned, collect=lambda folder, _code: _collect(planned, Path(folder), kept)
-    )
-    if not kept:
+    code, data = job.prove_and_collect(planned, lambda folder, _: _collect(planned, folder))
+    if data is None:
         return code or MissingError.exit_code
     from mpigraft.core.write import write_whole
 
     try:
-        write_whole(output, kept[0])
+        write_whole(output, data)
     except OSError as error:
         missing = MissingError.of("profile-unwritable", path=output, reason=error.strerror)
         tell(f"mpigraft: {missing}")
         return code or MissingError.exit_code
-    tell(f"mpigraft: the record is in {output}: {len(kept[0])} bytes")
+    tell(f"mpigraft: the record is in {output}: {len(data)} bytes")
     return code
 
 
-def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
-    """Make the file of what ranks wrote; the program's exit code does not depend on it."""
+def _collect(planned: Job, folder: Path) -> bytes | None:
+    """Make the file of what ranks wrote, if they did; the program's exit code is its own."""
     from dataclasses import replace
 
     from mpigraft.core.clock import utc_now
@@ -121,9 +118,8 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
         record = read_record(RecordFile(parts, provenance), folder)
     except (MpigraftError, UsageError) as error:
         tell(f"mpigraft: {error}")
-        return
+        return None
     notes = (*record.notes(), *others)
-    kept.append(write_record(parts, replace(provenance, notes=notes)))
     sizes = record.totals()
     tell(
         f"mpigraft: {record.size} ranks called MPI {sizes['events']} times; the record has "
@@ -132,6 +128,7 @@ def _collect(planned: Job, folder: Path, kept: list[bytes]) -> None:
     )
     for note in notes:
         tell(f"mpigraft: {note}")
+    return write_record(parts, replace(provenance, notes=notes))
 
 
 def _no_record(folder: Path, program: str) -> MissingError:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mpigraft.request.job.spec import program_of as program_of
     from mpigraft.request.job.spec import suggest_programs as suggest_programs
     from mpigraft.request.job.spec import without_host_mpi as without_host_mpi
+    from mpigraft.request.options import settings_of as settings_of
     from mpigraft.request.site import flag_of_key as flag_of_key
     from mpigraft.request.site import read_site as read_site
     from mpigraft.request.spec import CampaignSpec as CampaignSpec

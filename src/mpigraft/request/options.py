@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from mpigraft.core.budget import Budget
+from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.knowledge import Given, Rules, as_written, described, rules_of, toml
 
@@ -36,6 +38,20 @@ def read_settings(given: Given) -> tuple[str, ...]:
                 "option-environment-type", place=given.place, name=name, value=as_written(value)
             )
     return tuple(f"{name}={value}" for name, value in given.value.items())
+
+
+def settings_of(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Make sorted (name, value) pairs of NAME=VALUE words. Raises UsageError for a word that is
+    not, and for a name that looks like a secret's."""
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError.of("env-invalid", word=word)
+        if SECRET_NAME.search(name):
+            raise UsageError.of("env-secret", name=name)
+        pairs[name] = value
+    return tuple(sorted(pairs.items()))
 
 
 def options_of(kind: type) -> dict[str, Rules]:

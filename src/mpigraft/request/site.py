@@ -44,6 +44,7 @@ from mpigraft.request.options import (
     parse_toml,
     read_option,
     read_settings,
+    settings_of,
 )
 from mpigraft.request.spec import CampaignSpec
 
@@ -68,7 +69,7 @@ def _mpis(given: Given) -> Any:
 def _settings(given: Given) -> list[str]:
     words = read_settings(given)
     try:
-        CampaignSpec(env=words).settings  # noqa: B018  raises for what is not NAME=VALUE
+        settings_of(words)
     except UsageError as error:
         source = given.place.rpartition(": ")[0]
         raise error.amended(message=f"{source}: {error.message}") from error

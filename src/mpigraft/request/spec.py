@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.discovery import is_place
@@ -30,6 +29,7 @@ from mpigraft.request.options import (
     place_of,
     read_option,
     read_settings,
+    settings_of,
 )
 
 LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the limit before
@@ -117,17 +117,8 @@ class CampaignSpec:
 
     @property
     def settings(self) -> tuple[tuple[str, str], ...]:
-        """`env` as sorted (name, value) pairs. Raises UsageError for a word that is not
-        NAME=VALUE, and for a name that looks like a secret's."""
-        pairs = {}
-        for word in self.env:
-            name, equals, value = word.partition("=")
-            if not equals or not name.isidentifier():
-                raise UsageError.of("env-invalid", word=word)
-            if SECRET_NAME.search(name):
-                raise UsageError.of("env-secret", name=name)
-            pairs[name] = value
-        return tuple(sorted(pairs.items()))
+        """Give `env` as `settings_of` does."""
+        return settings_of(self.env)
 
     def limit_of(self, key: str, own_s: float = 0.0) -> float:
         """Seconds after which a launch of a benchmark, or of `native` together, is killed; `own_s`

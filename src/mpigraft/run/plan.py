@@ -45,7 +45,7 @@ from mpigraft.graft import (
     paths_in_guest,
     stack_of_program,
 )
-from mpigraft.knowledge import Spawn, spawn_facts
+from mpigraft.knowledge import Facts, Spawn, spawn_facts
 from mpigraft.launch import (
     IN_GUEST,
     THIS_HOST,
@@ -61,7 +61,6 @@ from mpigraft.launch import (
 from mpigraft.native import Natives, choose_natives
 from mpigraft.request import (
     STDIN,
-    CampaignSpec,
     JobSubject,
     RunSpec,
     UserEnvironment,
@@ -70,11 +69,13 @@ from mpigraft.request import (
     job_subject,
     parse_bind,
     program_of,
+    settings_of,
     suggest_programs,
     without_host_mpi,
 )
 from mpigraft.selection import (
     MpiSelection,
+    UserChoice,
     fetchable_mpis,
     first_mpi,
     fitting_mpis,
@@ -374,11 +375,8 @@ def _configuration(
     by: LaunchedBy | None,
 ) -> Configuration:
     """Make the configuration. What the user's environment says is set first, so that --env wins."""
-    campaign = CampaignSpec(
-        transport=(spec.transport,) if spec.transport else (),
-        env=(*passed.settings, *spec.settings),
-    )
-    return make_configuration(campaign, choice, machine, nodes, by)
+    user = UserChoice(settings_of((*passed.settings, *spec.settings)))
+    return make_configuration(choice, Facts.of(machine, nodes), spec.transport, user, by)
 
 
 def prepare_job(job: Job, witness: Path, stdin: str = "") -> Launch:

@@ -11,7 +11,6 @@ from mpigraft.core.model import Layout, Machine, MpiInstall, TransportOffer
 from mpigraft.evidence import evidence_of, make_starter, refused_evidence
 from mpigraft.knowledge import Facts, transport_offers
 from mpigraft.native import choose_natives
-from mpigraft.request import CampaignSpec
 from mpigraft.selection import MpiSelection, make_configuration, reached_nodes
 
 PAIR = Layout(1, 2, bind="none")
@@ -52,8 +51,7 @@ def prove_transports(mpi: MpiInstall, machine: Machine) -> Iterator[TransportPro
 
 def _prove(offer: TransportOffer, mpi: MpiInstall, machine: Machine) -> TransportProof:
     natives = choose_natives(mpi, machine.cpu.architecture)
-    spec = CampaignSpec(transport=(offer.name,))
-    one = make_configuration(spec, MpiSelection(mpi), machine)
+    one = make_configuration(MpiSelection(mpi), Facts.of(machine), offer.name)
     settings = tuple(
         (row.name, row.value or "") for row in (one.transport.env if one.transport else ())
     )

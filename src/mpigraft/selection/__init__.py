@@ -10,6 +10,7 @@ from mpigraft.core.doors import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.selection.configurations import UserChoice as UserChoice
     from mpigraft.selection.configurations import choose_baseline as choose_baseline
     from mpigraft.selection.configurations import library_digests as library_digests
     from mpigraft.selection.configurations import make_configuration as make_configuration

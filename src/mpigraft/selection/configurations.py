@@ -7,6 +7,7 @@ name: then the command ends, since measuring something else would answer another
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mpigraft.binary import closure_digests as resolve_libraries
 from mpigraft.core import env
@@ -38,6 +39,18 @@ from mpigraft.selection.mpi import MpiSelection, select_mpis
 LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class UserChoice:
+    """What a user sets whatever the MPI is: variables of ranks, sorted, and the memory of
+    messages."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+    buffers: str = "host"
+
+
+NO_CHOICE = UserChoice()
+
+
 def library_digests(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
     """(name, SHA-256), sorted: libmpi, all that the loader maps with it, and what the MPI opens
     for itself while it runs, which no loader knows of. Another libfabric is another MPI."""
@@ -61,6 +74,7 @@ def make_configurations(
     _refuse_absent_gpu(spec, machine)
     facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
     places = GuestVariants(spec, machine)
+    user, named = UserChoice(spec.settings, spec.buffers), bool(spec.transport)
     configurations: list[Configuration] = []
     skipped: list[tuple[str, str]] = []
     for mpi in select_mpis(spec.mpi, machine.mpis):
@@ -72,15 +86,15 @@ def make_configurations(
         launchers = _launchers(spec, mpi, machine, skipped)
         for plan in places.of(mpi, skipped):
             made = (
-                _configuration(spec, MpiSelection(mpi, plan=plan), t, libraries, by)
+                _configuration(MpiSelection(mpi, plan=plan), t, libraries, user, by, named=named)
                 for t in transports
                 for by in launchers
             )
             _add(configurations, skipped, made)
     for own in places.own(_families(spec, machine), skipped):
-        choice, by_name = MpiSelection(own.mpi, plan=own.plan), places.own_named
+        choice, by_name = MpiSelection(own.mpi, plan=own.plan), named and places.own_named
         made = (
-            _configuration(spec, choice, transport, (), named=by_name)
+            _configuration(choice, transport, (), user, named=by_name)
             for transport in _own_transports(spec, own, configurations, facts, on, skipped)
             if own.runs_over(transport.name)
         )
@@ -220,41 +234,41 @@ def _refuse_unmet(
 
 
 def make_configuration(
-    spec: CampaignSpec,
     choice: MpiSelection,
-    machine: Machine,
-    nodes: int = 1,
+    facts: Facts,
+    transport: str = "",
+    user: UserChoice = NO_CHOICE,
     launcher: LaunchedBy | None = None,
 ) -> Configuration:
-    """Make the configuration of the one transport that `spec` names, or of none, on an MPI and by a
-    launcher that were chosen. Raises UsageError or MissingError as `resolve_transport` does."""
-    if not spec.transport:
-        return _configuration(spec, choice, None, (), launcher)
-    transport = resolve_transport(spec.transport[0], choice.mpi, Facts.of(machine, nodes))
+    """Make the configuration of the transport of that name, or of none, on an MPI and by a launcher
+    that were chosen. Raises MissingError as `resolve_transport` does."""
+    if not transport:
+        return _configuration(choice, None, (), user, launcher)
+    row = resolve_transport(transport, choice.mpi, facts)
     own = choice.plan is not None and choice.plan.replace is Replace.NOTHING
     libraries = () if own else library_digests(choice.mpi)
-    return _configuration(spec, choice, transport, libraries, launcher)
+    return _configuration(choice, row, libraries, user, launcher, named=True)
 
 
 def _configuration(
-    spec: CampaignSpec,
     choice: MpiSelection,
     transport: Transport | None,
     libraries: tuple[tuple[str, str], ...],
+    user: UserChoice,
     launcher: LaunchedBy | None = None,
     *,
-    named: bool = True,
+    named: bool = False,
 ) -> Configuration:
-    """`named` False: it is there by default, whatever transport was named."""
-    rows = (EnvRow(name, value, Scope.RANK, "user") for name, value in spec.settings)
+    """Make a configuration; `named`: its transport was asked for by name."""
+    rows = (EnvRow(name, value, Scope.RANK, "user") for name, value in user.settings)
     return Configuration(
-        key=_key(spec, choice, transport, libraries, launcher),
-        id=_label(spec, choice, transport, launcher) if transport else choice.mpi.id,
+        key=_key(choice, transport, libraries, user, launcher),
+        id=_label(choice, transport, user, launcher) if transport else choice.mpi.id,
         mpi=choice.mpi,
         transport=transport,
-        buffers=spec.buffers,
-        settings=spec.settings,
-        named=named and bool(spec.transport),
+        buffers=user.buffers,
+        settings=user.settings,
+        named=named,
         libraries=libraries,
         graft=choice.plan,
         launcher=launcher,
@@ -263,25 +277,25 @@ def _configuration(
 
 
 def _key(
-    spec: CampaignSpec,
     choice: MpiSelection,
     transport: Transport | None,
     libraries: tuple[tuple[str, str], ...],
+    user: UserChoice,
     launcher: LaunchedBy | None,
 ) -> str:
     """Make the key, by contents, and by the compiler of an MPI whose prefix names one: its wrappers
     compile programs with it. Where the MPI chooses its transport, nothing is stored under it, and
     reading all libraries would only delay the job."""
     if transport is None:
-        return digest({"mpi": choice.mpi.libmpi, "settings": spec.settings})
+        return digest({"mpi": choice.mpi.libmpi, "settings": user.settings})
     modules = [row for row in choice.mpi.environment if row.source == "module"]
     compiler = dict(choice.mpi.provenance).get("compiler")
     return digest(
         {
             "libraries": libraries,
             "transport": [transport.row, transport.template],
-            "settings": spec.settings,
-            "buffers": spec.buffers,
+            "settings": user.settings,
+            "buffers": user.buffers,
             "guest": _guest_key(choice.plan),
             **({"launcher": [launcher.kind, launcher.pmi]} if launcher else {}),
             **({"modules": row_content(modules)} if choice.mpi.modules else {}),
@@ -291,7 +305,7 @@ def _key(
 
 
 def _label(
-    spec: CampaignSpec, choice: MpiSelection, transport: Transport, launcher: LaunchedBy | None
+    choice: MpiSelection, transport: Transport, user: UserChoice, launcher: LaunchedBy | None
 ) -> str:
     """`openmpi@5.0.11/ob1-sm@app.sif` in a guest; `app.sif:openmpi@4.1.4/ob1-sm` its own;
     `stack+libfabric:openmpi@4.1.4/ofi-tcp` over an injected libfabric or UCX."""
@@ -303,8 +317,8 @@ def _label(
         own = below or plan.replace is Replace.NOTHING
         label = f"{name}:{label}" if own else f"{label}@{name}"
     label += f"+{launcher.kind}" if launcher else ""
-    label += "".join(f"+{name}={value}" for name, value in spec.settings)
-    return label if spec.buffers == "host" else f"{label}[{spec.buffers}]"
+    label += "".join(f"+{name}={value}" for name, value in user.settings)
+    return label if user.buffers == "host" else f"{label}[{user.buffers}]"
 
 
 def _guest_key(plan: GraftPlan | None) -> list[object] | None:

@@ -22,11 +22,13 @@ from mpigraft.core.serialize import canonical, document, plain
 from mpigraft.evidence import keys as evidence_keys
 from mpigraft.graft.stack.generations.reading import GenerationRecord
 from mpigraft.graft.stack.override.content import SourceFile
+from mpigraft.knowledge import Facts
 from mpigraft.native import Natives
 from mpigraft.native.programs import GPU_SELECT, RELAY
+from mpigraft.request.options import settings_of
 from mpigraft.request.site import read_site
-from mpigraft.request.spec import CampaignSpec, read_spec
-from mpigraft.selection import MpiSelection, make_configuration
+from mpigraft.request.spec import read_spec
+from mpigraft.selection import MpiSelection, UserChoice, make_configuration
 from mpigraft.store import Store
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.plans import a_plan, label, plan
@@ -109,8 +111,8 @@ def _configuration(
     buffers: str = "host",
     launcher: m.LaunchedBy | None = None,
 ) -> m.Configuration:
-    spec = CampaignSpec(transport=(transport,), env=env, buffers=buffers)
-    return make_configuration(spec, choice, a_machine(*MACHINE.mpis), launcher=launcher)
+    user = UserChoice(settings_of(env), buffers)
+    return make_configuration(choice, Facts.of(a_machine(*MACHINE.mpis)), transport, user, launcher)
 
 
 def evidence_key(patch: pytest.MonkeyPatch) -> str:
