@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.reader import toml as toml
     from mpigraft.knowledge.sonames import Binding as Binding
     from mpigraft.knowledge.sonames import binding_of as binding_of
+    from mpigraft.knowledge.sonames import is_libmpi as is_libmpi
     from mpigraft.knowledge.sonames import role_of as role_of
     from mpigraft.knowledge.sonames import soname_table as soname_table
     from mpigraft.knowledge.spawn import Spawn as Spawn

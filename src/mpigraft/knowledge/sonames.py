@@ -78,6 +78,11 @@ def binding_of(soname: str) -> Binding | None:
     return next((b for pattern, b in soname_table().bindings if pattern.fullmatch(soname)), None)
 
 
+def is_libmpi(*names: str) -> bool:
+    """Whether a library of one of these names has MPI's C functions."""
+    return any((binding := binding_of(name)) and binding.language == "c" for name in names)
+
+
 @lru_cache(maxsize=1 << 16)
 def role_of(soname: str) -> Role:
     """Return the role of a library of this name: whose copy a guest gets of it."""

@@ -16,7 +16,7 @@ from mpigraft.core import cache, reads
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.core.serialize import digest, plain, revive
-from mpigraft.knowledge import binding_of, compilers_of_libraries, modules_of_symbols
+from mpigraft.knowledge import binding_of, compilers_of_libraries, is_libmpi, modules_of_symbols
 
 SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")  # where many packages' libraries lie
 MPIF_H = ("mpi_init_", "mpi_init", "mpi_init__", "MPI_INIT")  # as compilers spell the routine
@@ -111,7 +111,7 @@ def binding_files(abi: Abi, libmpi: Path, first: Elf) -> Iterator[tuple[Path, El
         facts = read_for_machine(path, first.machine)
         if facts is None or (facts.soname or path.name) != path.name:
             continue  # a link with another name: the file is listed under its own name too
-        others = {n for n in facts.needed if (b := binding_of(n)) and b.language == "c"} - own
+        others = set(filter(is_libmpi, facts.needed)) - own
         if binding.abi == Abi.MPI_ABI and shared and not own & set(facts.needed):
             continue
         if others and not (binding.abi == Abi.MPI_ABI and not shared):

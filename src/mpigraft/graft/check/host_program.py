@@ -21,7 +21,7 @@ from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.guest.own_mpi import GuestMpi, find_own_mpi
 from mpigraft.graft.injection.in_place import InstalledFiles, contents_in_place, load_in_place
 from mpigraft.graft.injection.simulation import Loaded, compare_loading
-from mpigraft.knowledge import binding_of
+from mpigraft.knowledge import binding_of, is_libmpi
 
 LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
@@ -80,7 +80,7 @@ class HostProgram:
     @cached_property
     def own(self) -> GuestMpi | None:
         """The MPI that it loads by itself."""
-        rows = (r for one in self.alone for r in one.objects if r.path and _is_libmpi(r.soname))
+        rows = (r for one in self.alone for r in one.objects if r.path and is_libmpi(r.soname))
         if (libmpi := next(rows, None)) is None:
             return None
         real = os.path.realpath(str(libmpi.path))
@@ -117,8 +117,3 @@ def _is_elf(path: Path) -> bool:
             return file.read(4) == b"\x7fELF"
     except OSError:
         return False
-
-
-def _is_libmpi(name: str) -> bool:
-    binding = binding_of(name)
-    return binding is not None and binding.language == "c"

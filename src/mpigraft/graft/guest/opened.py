@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from mpigraft.binary import Root, RootError
-from mpigraft.knowledge import binding_of
+from mpigraft.knowledge import is_libmpi
 
 MOST = 1 << 26  # bytes of a file
 NAME = re.compile(rb"(?<![\w.+-])lib[\w+-]{1,40}\.so(?:\.\d{1,4}){0,3}(?![\w.])")
@@ -22,7 +22,6 @@ def named_libraries(root: Root, paths: Iterable[str]) -> tuple[str, ...]:
             continue
         for hit in NAME.finditer(data):
             name = hit[0].decode("ascii", "replace")
-            binding = binding_of(name)
-            if binding is not None and binding.language == "c":
+            if is_libmpi(name):
                 names[name] = None
     return tuple(names)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from mpigraft.binary import ElfError, Resolved, Root, RootError, Rule, closure, closures, cpu_flags
 from mpigraft.core.model import Family
 from mpigraft.graft.guest import built
-from mpigraft.knowledge import Files, binding_of, expand_folder, opened_by
+from mpigraft.knowledge import Files, binding_of, expand_folder, is_libmpi, opened_by
 
 MAX_LIBRARY = 1 << 27  # bytes read of a library for its version; Debian's libmpich has 40 MiB
 MAX_PLUGINS = 512  # of one opener; Open MPI has some hundred components
@@ -109,7 +109,8 @@ def every(
     for subject in subjects:
         levels = loaded_levels(root, subject, environment)
         libmpi, *others = [
-            next((r for r in rows if r.path is not None and _is_libmpi(r)), None) for rows in levels
+            next((r for r in rows if r.path is not None and is_libmpi(r.soname, r.name)), None)
+            for rows in levels
         ] or [None]
         entry = root.find(str(libmpi.path)) if libmpi is not None else None
         if libmpi is not None and entry is not None and entry.identity not in known:
@@ -160,11 +161,6 @@ def loaded_levels(
     except (ElfError, RootError):
         return []
     return list({id(rows): rows for rows in levels.values()}.values())
-
-
-def _is_libmpi(row: Resolved) -> bool:
-    binding = binding_of(row.soname) or binding_of(row.name)
-    return binding is not None and binding.language == "c"
 
 
 def _describe(root: Root, libmpi: Resolved, rows: Sequence[Resolved]) -> GuestMpi:
@@ -234,7 +230,9 @@ def opened_in(
     """Give {opener's soname: paths inside} of what the libraries of a closure open by name, by the
     table that serves host MPIs too. It includes what plugins open in turn."""
     places = {r.soname: str(r.path) for r in rows if r.path is not None}
-    libmpi = next((str(r.path) for r in rows if r.path is not None and _is_libmpi(r)), "")
+    libmpi = next(
+        (str(r.path) for r in rows if r.path is not None and is_libmpi(r.soname, r.name)), ""
+    )
     fixed = {
         "prefix": _prefixes(root, libmpi),
         "etc": (),

@@ -38,7 +38,7 @@ from mpigraft.graft.injection.simulation import (
     compare_levels,
     distinct,
 )
-from mpigraft.knowledge import binding_of
+from mpigraft.knowledge import is_libmpi
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import Guest
@@ -213,8 +213,7 @@ def _libmpis(state: GraftState, programs: Sequence[LoadedByLevel]) -> tuple[str,
 def _libmpi(state: GraftState, process: Loaded) -> str:
     """Give the path inside of the libmpi that a program maps; empty: none."""
     for r in process.objects:
-        binding = binding_of(name_of(r))
-        if binding and binding.language == "c" and r.path:
+        if is_libmpi(name_of(r)) and r.path:
             entry = state.guest.root.find(str(r.path))
             return entry.path if entry else str(r.path)
     return ""

@@ -31,7 +31,7 @@ from mpigraft.core.model import AbiObject, MpiAbi, Replace, Role
 from mpigraft.graft.abi.copies import as_elf
 from mpigraft.graft.injection.private_names import PrivateNames
 from mpigraft.graft.injection.simulation import PRIVATE, Loaded, LoadedByLevel, plain
-from mpigraft.knowledge import binding_of
+from mpigraft.knowledge import is_libmpi
 
 if TYPE_CHECKING:
     from mpigraft.graft.guest.examination import Guest
@@ -128,10 +128,6 @@ class GraftState:
     def offered(self) -> Mapping[str, AbiObject]:
         return self.names.offered
 
-    @property
-    def homes(self) -> Mapping[str, set[str]]:
-        return self.names.homes
-
     @cached_property
     def programs(self) -> tuple[AbiObject, ...]:
         """The programs that the MPI itself starts."""
@@ -155,10 +151,6 @@ class GraftState:
 
     def grafted(self, path: PurePath | str) -> bool:
         return posixpath.normpath(path).startswith(f"{self.request.place}/")
-
-    def is_mpi(self, name: str) -> bool:
-        library = self.offered.get(name)
-        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)
 
 
 # ------------------------------------------------------------------ the guest under the graft
@@ -206,7 +198,7 @@ def _opened(state: GraftState) -> dict[str, Sequence[str]]:
     opened = {name: paths for name, paths in state.opened.items() if name not in state.inside}
     if paths := [path_of(state, p) for p in state.plugins]:
         whole = state.replace is Replace.MPI
-        mpis = [n for n in state.offered if (b := binding_of(n)) and b.language == "c"]
+        mpis = list(filter(is_libmpi, state.offered))
         opened |= dict.fromkeys(mpis if whole else ["libfabric.so.1"], paths)
     return opened
 
@@ -292,7 +284,7 @@ def begin(state: GraftState, before: Sequence[Loaded]) -> None:
     if state.replace is Replace.MPI:
         add(state, state.abi.objects[0].soname)
         for name, by in needed_bindings(state, before):
-            if (library := host_for(state, name)) is None:
+            if (library := state.names.library_for(name)) is None:
                 state.absent.setdefault(name, by)
             else:
                 add(state, library.soname)
@@ -313,20 +305,13 @@ def needed_bindings(state: GraftState, loaded: Sequence[Loaded]) -> Iterator[tup
         known = {r.name: name_of(r) for r in process.objects}
         for name, file in process.files:
             names = [known.get(n, n) for n in file.needed]
-            needed = [n for n in names if state.is_mpi(n)]
-            if state.is_mpi(name) or state.is_mpi(file.soname or ""):
-                stays = not (host_for(state, name) or host_for(state, file.soname or ""))
-                needed = [n for n in needed if stays and host_for(state, n)]
+            needed = [n for n in names if state.names.is_mpi(n)]
+            if state.names.is_mpi(name) or state.names.is_mpi(file.soname or ""):
+                stays = not (
+                    state.names.library_for(name) or state.names.library_for(file.soname or "")
+                )
+                needed = [n for n in needed if stays and state.names.library_for(n)]
             yield from ((n, file.name) for n in needed)
-
-
-def host_for(state: GraftState, name: str) -> AbiObject | None:
-    """Find the host's library of that name, or of another name of the same binding."""
-    if name in state.offered:
-        return state.offered[name]
-    binding = binding_of(name)
-    same = (o for o in state.offered.values() if binding and binding_of(o.soname) == binding)
-    return next(same, None)
 
 
 def add(state: GraftState, name: str) -> None:
@@ -421,7 +406,7 @@ def change_copies(state: GraftState, after: Sequence[Loaded]) -> bool:
 def unbound_of_host(state: GraftState, process: Loaded) -> Iterator[UnboundSymbol]:
     """Yield symbols that files of the host miss in the guest and find on the host."""
     for unbound in process.unbound:
-        if state.grafted(unbound.by) and plain(unbound) in state.homes:
+        if state.grafted(unbound.by) and plain(unbound) in state.names.homes:
             yield unbound
 
 
@@ -442,7 +427,7 @@ def exported_by(state: GraftState, path: str) -> set[str]:
 
 
 def providers(state: GraftState, loose: UnboundSymbol) -> Iterator[str]:
-    for name in state.homes[plain(loose)]:
+    for name in state.names.homes[plain(loose)]:
         library = state.offered.get(name)
         if library and library.role is Role.OTHER:
             yield name

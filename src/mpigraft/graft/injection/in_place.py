@@ -7,14 +7,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import PurePath, PurePosixPath
 
 from mpigraft.binary import ElfError, Resolved, closure, read_elf
 from mpigraft.core.model import MpiAbi, Replace, Role
 from mpigraft.graft.injection.contents import GraftContents
 from mpigraft.graft.injection.plan import PLACE_ON_HOST
-from mpigraft.graft.injection.private_names import names_of
+from mpigraft.graft.injection.private_names import PrivateNames
 from mpigraft.graft.injection.simulation import Loaded, Sides, SimulatedProgram
 from mpigraft.knowledge import binding_of, network_library_of, role_of
 
@@ -83,12 +82,8 @@ class InstalledFiles:
         own = [o for o in abi.objects if o.role is not Role.LIBC]
         self._files = {os.path.realpath(o.path) for o in own}
         self._folder = os.path.dirname(os.path.realpath(abi.objects[0].path))  # noqa: PTH120
-        self._names = {o.soname: o for o in abi.objects}
+        self.names = PrivateNames(abi.objects, {o.soname: o for o in abi.objects})
         self._known: dict[str, bool] = {}
-
-    @cached_property
-    def homes(self) -> Mapping[str, set[str]]:
-        return names_of(self.abi.objects)
 
     def grafted(self, path: PurePath | str) -> bool:
         """Whether a file is of this install: what its libmpi needs or opens, and other parts of an
@@ -99,7 +94,3 @@ class InstalledFiles:
             beside = str(real.parent) == self._folder and role_of(real.name) is Role.MPI
             self._known[text] = beside or str(real) in self._files
         return self._known[text]
-
-    def is_mpi(self, name: str) -> bool:
-        library = self._names.get(name)
-        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
-from mpigraft.core.model import AbiObject
+from mpigraft.core.model import AbiObject, Role
 from mpigraft.graft.injection.simulation import PRIVATE
+from mpigraft.knowledge import binding_of
 
 
 class PrivateNames:
@@ -21,6 +22,19 @@ class PrivateNames:
     ) -> None:
         self.objects, self.offered, self.chosen = objects, offered, list(chosen)
         self._alone: dict[str, set[str]] = {}
+
+    def is_mpi(self, name: str) -> bool:
+        """Whether a library of that name is part of an MPI."""
+        library = self.offered.get(name)
+        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)
+
+    def library_for(self, name: str) -> AbiObject | None:
+        """Find the host's library of that name, or of another name of the same binding."""
+        binding = binding_of(name)
+        if binding is None or name in self.offered:
+            return self.offered.get(name)
+        same = (o for o in self.offered.values() if binding_of(o.soname) == binding)
+        return next(same, None)
 
     def private(self, name: str) -> bool:
         return name in self.chosen

@@ -23,6 +23,8 @@ from mpigraft.binary import (
 if TYPE_CHECKING:
     from pathlib import PurePath
 
+    from mpigraft.graft.injection.private_names import PrivateNames
+
 MPI_SYMBOL = re.compile(r"P?MPIX?_|p?mpix?_|ompi_|_ZN3MPI")  # C, Fortran, Open MPI's handles, C++
 PRIVATE = "mpigraft-"  # before the name of a private copy, and of its symbols
 
@@ -31,8 +33,8 @@ class Sides(Protocol):
     """What is the host's, of the files that a process maps."""
 
     @property
-    def homes(self) -> Mapping[str, set[str]]:
-        """{symbol without version: sonames of the host's libraries that export it}."""
+    def names(self) -> PrivateNames:
+        """The names of the host's libraries."""
 
     @property
     def plugin_names(self) -> Mapping[str, str]:
@@ -40,9 +42,6 @@ class Sides(Protocol):
 
     def grafted(self, path: PurePath | str) -> bool:
         """Whether the file at that path is the host's."""
-
-    def is_mpi(self, name: str) -> bool:
-        """Whether a library of that name is part of an MPI."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +127,7 @@ def compare_loading(
             for r in after.objects
             if r.path is None
             and str(r.needed_by) not in brought
-            and (r.name not in absent or sides.is_mpi(r.name))
+            and (r.name not in absent or sides.names.is_mpi(r.name))
         ),
         levels=tuple(levels),
     )
@@ -153,7 +152,7 @@ def _unbound(sides: Sides, before: Loaded, after: Loaded) -> Iterator[UnboundSym
     known = set(before.unbound) if after.unbound else set()
     for loose in after.unbound:
         if sides.grafted(loose.by):
-            if plain(loose) in sides.homes:  # else the host has no such symbol either
+            if plain(loose) in sides.names.homes:  # else the host has no such symbol either
                 yield loose
         elif loose not in known or MPI_SYMBOL.match(loose.symbol):
             yield loose

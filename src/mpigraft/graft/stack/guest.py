@@ -27,7 +27,7 @@ from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.simulation import OF_NETWORK
 from mpigraft.graft.stack.values import Slot, Stack, StackProgram
-from mpigraft.knowledge import binding_of, network_library_of
+from mpigraft.knowledge import binding_of, is_libmpi, network_library_of
 
 VERSIONS = "versions"  # EESSI's folder of them: software.eessi.io/versions/2023.06/software/...
 
@@ -152,7 +152,7 @@ class StackGuest:
     def libmpis(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """List the paths of every libmpi that the loader would take for what ranks start."""
         rows = loaded_objects(self.root, self.started, environment) if self.started else ()
-        return tuple(str(r.path) for r in rows if r.path and _is_libmpi(r.soname))
+        return tuple(str(r.path) for r in rows if r.path and is_libmpi(r.soname))
 
     def preloads(self, *, network: bool = True) -> tuple[str, ...]:
         """List the stack's own libraries to preload for a program to run on the stack's MPI in
@@ -209,7 +209,7 @@ def examine_stack(path: Path | str) -> StackGuest:
         raise UsageError.of("stack-without-override", name=stack.only or stack.root)
     most = Counter(p.slots for p in able).most_common(1)[0][0]
     alike = [p for p in able if p.slots == most]
-    direct = [p for p in alike if any(_is_libmpi(name) for name in p.mpi)]
+    direct = [p for p in alike if any(is_libmpi(name) for name in p.mpi)]
     return StackGuest(stack, (direct or alike)[0])
 
 
@@ -230,11 +230,6 @@ def stack_of_program(path: Path | str, program: Path, opened: Sequence[str] = ()
         guest = None if guest.program.opens else replace(guest, stack=stack)
     guest = guest or examine_stack(path)
     return replace(guest, started=str(program), opened=tuple(opened))
-
-
-def _is_libmpi(name: str) -> bool:
-    binding = binding_of(name)
-    return binding is not None and binding.language == "c"
 
 
 def _needed_by(mpi: GuestMpi, rows: Sequence[Resolved]) -> Iterator[Resolved]:

@@ -23,7 +23,7 @@ from mpigraft.graft.stack.overrides import find_slots, leading_folders, slots_of
 from mpigraft.graft.stack.places import below, layer_root, module_of, tree_of, trees_of
 from mpigraft.graft.stack.targets import cpu_target
 from mpigraft.graft.stack.values import Stack, StackLoader, StackProgram
-from mpigraft.knowledge import binding_of, role_of
+from mpigraft.knowledge import binding_of, is_libmpi, role_of
 
 LIBMPI = re.compile(rb"(?<![\w/.+-])(libmpi[\w+-]{0,40}\.so\.\d{1,3})\0")
 LOADED, NOT_ELF = ("exec", "dyn"), "not an ELF file"
@@ -195,7 +195,7 @@ def _opened(elf: Elf, path: str) -> tuple[str, ...]:
         return ()
     with text:
         names = dict.fromkeys(hit[1].decode() for hit in LIBMPI.finditer(text))
-    return tuple(name for name in names if (b := binding_of(name)) and b.language == "c")
+    return tuple(filter(is_libmpi, names))
 
 
 def _note(unread: list[str], path: str) -> None:

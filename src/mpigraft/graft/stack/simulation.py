@@ -27,7 +27,7 @@ from mpigraft.binary import (
 )
 from mpigraft.core.model import MpiAbi, Role
 from mpigraft.graft.guest.own_mpi import find_own_mpi
-from mpigraft.graft.injection.private_names import names_of
+from mpigraft.graft.injection.private_names import PrivateNames
 from mpigraft.graft.injection.simulation import (
     Loaded,
     LoadedByLevel,
@@ -36,7 +36,7 @@ from mpigraft.graft.injection.simulation import (
 )
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.values import LibraryChange, Slot, StackProgram
-from mpigraft.knowledge import binding_of, network_library_of, role_of
+from mpigraft.knowledge import is_libmpi, network_library_of, role_of
 
 ORIGIN = re.compile(r"\$(\{ORIGIN\}|ORIGIN(?![A-Za-z0-9_]))")
 
@@ -72,7 +72,7 @@ class PlannedOverride:
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.slot, self.abi, self.files, self.environment = slot, abi, files, environment
-        self._offered = {o.soname: o for o in abi.objects}
+        self.names = PrivateNames(abi.objects, {o.soname: o for o in abi.objects})
         self.part = network_library_of(abi.objects[0].soname)  # libfabric or ucx; empty: an MPI
         self.public = [path for path in files if os.path.dirname(path) in slot.folders]  # noqa: PTH120
         self.plugin_names: Mapping[str, str] = {}
@@ -83,10 +83,6 @@ class PlannedOverride:
         opened = [o for o in self.abi.objects if o.opened and o.place]
         ends = tuple(f"/{o.place}/{os.path.basename(o.path)}" for o in opened)  # noqa: PTH119
         return [path for path in self.files if path.endswith(ends)] if ends else []
-
-    @cached_property
-    def homes(self) -> dict[str, set[str]]:
-        return names_of(self.abi.objects)
 
     @cached_property
     def in_place(self) -> frozenset[str]:
@@ -103,10 +99,6 @@ class PlannedOverride:
         if self.environment:
             return os.path.realpath(path) in self.in_place
         return below(str(path), (self.slot.path,))
-
-    def is_mpi(self, name: str) -> bool:
-        library = self._offered.get(name)
-        return binding_of(name) is not None or (library is not None and library.role is Role.MPI)
 
 
 class Simulator:
@@ -143,10 +135,12 @@ class Simulator:
         loading = next((one for one in levels if HERE in one.levels), levels[0])
         levels.remove(loading)
         broken = tuple(
-            r.name for r in loading.before if r.path is None and not self.override.is_mpi(r.name)
+            r.name
+            for r in loading.before
+            if r.path is None and not self.override.names.is_mpi(r.name)
         )
         kept = tuple(r for r in loading.after if r.path is not None or r.name not in broken)
-        libmpi = next((r for r in loading.after if r.path and _is_libmpi(r)), None)
+        libmpi = next((r for r in loading.after if r.path and is_libmpi(r.soname, r.name)), None)
         return StackSimulation(
             program=program,
             loading=replace(loading, after=kept),
@@ -247,8 +241,3 @@ def _key(path: str, main: Elf) -> Key:
     rpath, runpath = (ORIGIN.sub(folder, text or "") for text in (main.rpath, main.runpath))
     flags = main.flags_1, main.machine, main.bits, main.interpreter
     return (main.needed, rpath, runpath, main.runpath is None, *flags)
-
-
-def _is_libmpi(row: Resolved) -> bool:
-    binding = binding_of(row.soname) or binding_of(row.name)
-    return binding is not None and binding.language == "c"

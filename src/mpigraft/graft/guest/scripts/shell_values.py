@@ -6,8 +6,9 @@ variable was set in branches.
 
 from __future__ import annotations
 
+import operator as op
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
@@ -28,6 +29,10 @@ GLOB = re.compile(r"\\.|[*?]+|\[[^]]+\]", re.DOTALL)
 Fields = tuple[str, ...]
 Values = tuple[Fields, ...]  # alternatives; of a scalar, each has one field
 NOT_KNOWN: Values = ((UNKNOWN,),)
+SIGNS: dict[str, Callable[[int, int], int]] = {
+    "+": op.add, "-": op.sub, "*": op.mul, "/": op.floordiv, "%": op.mod,
+    "<": op.lt, "<=": op.le, ">": op.gt, ">=": op.ge, "==": op.eq, "!=": op.ne,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -285,14 +290,14 @@ def arithmetic(node: Node, scope: ShellScope, depth: int = 0) -> int | None:
     match node.type, [child.type for child in node.children]:
         case "parenthesized_expression", ["(", _, ")"]:
             return arithmetic(node.children[1], scope, depth + 1)
-        case "binary_expression", [_, operator, _]:
+        case "binary_expression", [_, sign, _]:
             left, right = (arithmetic(node.children[n], scope, depth + 1) for n in (0, 2))
-            sets = operator.endswith("=") and operator not in ("==", "!=", "<=", ">=")
-            value = _computed(left, operator.rstrip("=") if sets else operator, right)
+            sets = sign.endswith("=") and sign not in ("==", "!=", "<=", ">=")
+            value = _computed(left, sign.rstrip("=") if sets else sign, right)
             return _store(node, value, scope) if sets else value
-        case "postfix_expression", [_, ("++" | "--") as operator]:
+        case "postfix_expression", [_, ("++" | "--") as sign]:
             value = arithmetic(node.children[0], scope, depth + 1)
-            _store(node, None if value is None else value + (1 if operator == "++" else -1), scope)
+            _store(node, None if value is None else value + (1 if sign == "++" else -1), scope)
             return value
         case "variable_assignment", [_, "=", _]:
             return _store(node, arithmetic(node.children[2], scope, depth + 1), scope)
@@ -311,34 +316,12 @@ def _store(node: Node, value: int | None, scope: ShellScope) -> int | None:
     return value
 
 
-def _computed(left: int | None, operator: str, right: int | None) -> int | None:
-    if left is None or right is None:
+def _computed(left: int | None, sign: str, right: int | None) -> int | None:
+    if left is None or right is None or (sign in ("/", "%") and not (left >= 0 and right > 0)):
         return None
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "/" | "%" if left >= 0 and right > 0:
-            return left // right if operator == "/" else left % right
-        case "<" | "<=" | ">" | ">=" | "==" | "!=":
-            return int(compared(left, operator, right))
-    return None
+    return int(SIGNS[sign](left, right)) if sign in SIGNS else None
 
 
-def compared(left: int, operator: str, right: int) -> bool:
-    """Compare numbers as `((` or `test` does."""
-    match operator.lstrip("-"):
-        case "<" | "lt":
-            return left < right
-        case "<=" | "le":
-            return left <= right
-        case ">" | "gt":
-            return left > right
-        case ">=" | "ge":
-            return left >= right
-        case "==" | "eq":
-            return left == right
-    return left != right
+def compared(left: int, test: str, right: int) -> bool:
+    """Compare numbers as `test` does, by -lt and the like."""
+    return bool(getattr(op, test[1:])(left, right))

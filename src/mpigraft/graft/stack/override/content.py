@@ -183,6 +183,7 @@ class _Chosen:
 
     def __init__(self, abi: MpiAbi, needed: Collection[str]) -> None:
         self.offered = {o.soname: o for o in abi.objects if not (o.opened and o.place)}
+        self.naming = PrivateNames(abi.objects, self.offered)
         self.plugins = [o for o in abi.objects if o.opened and o.place]
         self.programs = abi.programs
         self.aliases: dict[str, str] = {}
@@ -192,12 +193,12 @@ class _Chosen:
         kept = {name for name, o in inside.items() if o.opened}  # Intel MPI opens it by this name
         self.private = [n for n in inside if n not in self.linked and n not in kept]
         self.kept = kept
-        self.naming = PrivateNames(abi.objects, self.offered, self.private)
+        self.naming.chosen += self.private
 
     def _public(self, abi: MpiAbi, needed: Collection[str]) -> dict[str, AbiObject]:
         public: dict[str, AbiObject] = {}
         for name in sorted(needed):
-            if (library := self._for(name)) is not None:
+            if (library := self.naming.library_for(name)) is not None:
                 public[library.soname] = library
                 if name != library.soname:
                     self.aliases[name] = library.soname
@@ -209,14 +210,6 @@ class _Chosen:
             names += [n for n in more if n not in public]
             public |= {n: self.offered[n] for n in more}
         return public
-
-    def _for(self, name: str) -> AbiObject | None:
-        """Find the host's library of that name, or of another name of the same binding."""
-        binding = binding_of(name)
-        if binding is None or name in self.offered:
-            return self.offered.get(name)
-        same = (o for o in self.offered.values() if binding_of(o.soname) == binding)
-        return next(same, None)
 
     def _closure(self) -> dict[str, AbiObject]:
         """Give what the public libraries and the plugins need, without glibc and what is public."""
