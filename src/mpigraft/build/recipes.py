@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from mpigraft.core.parsers import parse_python
+
 # The types only spare EasyBuild a script of its own: configure guesses the same.
 DESCRIBES = frozenset({"description", "homepage", "source_urls", "build_type", "host_type"})
 
@@ -16,7 +18,7 @@ def read_easyconfig(text: str) -> dict[str, Any]:
     """Read the parameters of an easyconfig that are literals; others count by their source text.
     Raises ValueError for a text that is no Python."""
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text.encode("utf-8", "surrogateescape"))
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} is no Python") from None
     values: dict[str, Any] = {}

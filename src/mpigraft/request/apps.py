@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from json import dumps
@@ -21,6 +20,7 @@ from typing import Any
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Better, metric_key
+from mpigraft.core.parsers import parse_toml
 from mpigraft.knowledge import Given
 from mpigraft.request.environment import ANOTHER_PLACE, STEERING
 from mpigraft.request.limits import MOST_LIMIT_S
@@ -104,8 +104,8 @@ def _one(value: Any, given: Given) -> App:
         raise given.unfit("NAME={command = ..., figure = ...}")
     name, _, text = value.partition("=")
     try:
-        table = tomllib.loads(f"app = {text}")["app"]
-    except tomllib.TOMLDecodeError as error:
+        table = parse_toml(f"app = {text}")["app"]
+    except ValueError as error:
         raise UsageError.of("app-not-toml", place=given.place, text=value, error=error) from None
     return read_app(name.strip(), table, f"{given.place} {name.strip()}")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
@@ -13,14 +12,10 @@ from typing import Any
 from mpigraft.core.budget import Budget
 from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
+from mpigraft.core.parsers import TooMuch, parse_toml
 from mpigraft.knowledge import Given, Rules, as_written, described, rules_of, toml
 
 COMMAND_LINE = "command line"
-MAX_TOML = 1 << 20  # bytes
-MAX_PARTS = 32  # of a dotted key: each is a table in a table, and tomllib copies those before it
-DOTTED = re.compile(
-    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_PARTS}}}"""
-)
 
 
 def option(default: Any, example: str, **rules: Any) -> Any:
@@ -82,18 +77,14 @@ def read_option(kind: type, key: str, value: Any, source: str, *, stored: bool =
     ).read()
 
 
-def parse_toml(data: bytes, path: Path) -> tuple[dict[str, Any], str]:
+def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:
     """The table and the text of a TOML file. Raises UsageError for what is none."""
-    budget = Budget(path, len(data))
-    if len(data) > MAX_TOML:
-        budget.refuse(f"more than {MAX_TOML:,} bytes of TOML")
     try:
         text = data.decode("utf-8")
-        if deep := DOTTED.search(text):
-            line = text.count("\n", 0, deep.start()) + 1
-            budget.refuse(f"a key of more than {MAX_PARTS} parts on line {line}")
-        return tomllib.loads(text), text
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        return parse_toml(text), text
+    except TooMuch as error:
+        Budget(path, len(data)).refuse(str(error))
+    except ValueError as error:
         raise UsageError.of("not-toml", path=path, error=error) from error
 
 

@@ -31,17 +31,17 @@ from typing import Any
 
 from mpigraft.core import reads
 from mpigraft.core.errors import UsageError
+from mpigraft.core.parsers import MAX_TOML
 from mpigraft.core.text import printable
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import (
     COMMAND_LINE,
-    MAX_TOML,
     flag_of,
     line_of,
     option,
     options_of,
-    parse_toml,
+    parse_toml_file,
     read_option,
     read_settings,
     settings_of,
@@ -233,7 +233,7 @@ def read_site(environ: Mapping[str, str]) -> Site:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
     if not stat.S_ISREG(status.st_mode) or status.st_mode & stat.S_IWOTH or len(data) > MAX_TOML:
         raise UsageError.of("site-file-unsafe", path=path)
-    table, text = parse_toml(data, path)
+    table, text = parse_toml_file(data, path)
     return _site(Path(printable(str(path))), table, text)  # from here on to be shown alone
 
 

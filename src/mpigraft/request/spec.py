@@ -14,6 +14,7 @@ from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT
+from mpigraft.core.parsers import MAX_TOML
 from mpigraft.discovery import is_place
 from mpigraft.knowledge import Given
 from mpigraft.request.apps import App, read_app_lines, read_apps
@@ -21,11 +22,10 @@ from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits
 from mpigraft.request.options import (
     COMMAND_LINE,
-    MAX_TOML,
     line_of,
     option,
     options_of,
-    parse_toml,
+    parse_toml_file,
     place_of,
     read_option,
     read_settings,
@@ -190,7 +190,7 @@ def read_spec(path: Path) -> CampaignSpec:
             data = file.read(MAX_TOML + 1)
     except OSError as error:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
-    table, text = parse_toml(data, path)
+    table, text = parse_toml_file(data, path)
     table.pop("case", None)  # what the file is about, which changes nothing
     for key, value in table.items():
         line = line_of(key, text)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.parsers import DOTTED
 from mpigraft.core.serialize import canonical
-from mpigraft.request.options import DOTTED
 from mpigraft.request.spec import CampaignSpec, merge_specs, read_spec, spec_from, stored_spec
 from tests.hang import no_hang
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mpigraft.core import cache, env
 from mpigraft.core.model import EnvRow, Family, Scope
+from mpigraft.core.parsers import parse_python
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.serialize import digest
 from mpigraft.discovery.sources import files
@@ -181,8 +182,8 @@ def changes_of(text: str) -> dict[str, str | None]:
     Other statements are skipped; text that is not Python changes nothing.
     """
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python(text.encode("utf-8", "surrogateescape"))
+    except (SyntaxError, ValueError):
         return {}
     changes: dict[str, str | None] = {}
     for node in tree.body:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import tarfile
-import tomllib
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,7 @@ from mpigraft.core import reads
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
+from mpigraft.core.parsers import parse_toml
 from mpigraft.graft.engines.mounts import anywhere, apart, default_folders, is_device, kept, sharing
 from mpigraft.graft.engines.parts import OptionGroup, fields, plain
 
@@ -75,7 +75,7 @@ def _volumes(environment: Mapping[str, str]) -> list[str]:
     for path in configurations(environment):
         reads.file(path)
         with contextlib.suppress(OSError, ValueError):
-            part = tomllib.loads(path.read_text(encoding="utf-8")).get("containers", {})
+            part = parse_toml(path.read_text(encoding="utf-8")).get("containers", {})
             if isinstance(volumes := part.get("volumes"), list):
                 return [word for word in volumes if isinstance(word, str)]
     return []

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mpigraft.binary import Root, RootError
+from mpigraft.core.parsers import parse_python
 
 NAME = re.compile(r"python(?:3(?:\.(\d{1,2}))?)?t?d?m?")
 PREFIXED = re.compile(r"python3\.(\d{1,2})(t?)")
@@ -146,8 +147,8 @@ class _Search:
 def _mapping(root: Root, path: str) -> dict[str, str]:
     """Read MAPPING of setuptools' finder for an editable install: {module: folder or file}."""
     try:
-        tree = ast.parse(_text(root, path))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python(_text(root, path).encode())
+    except (SyntaxError, ValueError):
         return {}
     for node in tree.body:
         target = node.target if isinstance(node, ast.AnnAssign) else None

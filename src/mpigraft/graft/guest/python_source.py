@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+
+from mpigraft.core.parsers import parse_python
 
 MAX_NODES = 2_000_000  # of one file; a megabyte of source has some hundred thousand
 MAX_MANAGER = 100  # nodes of a context manager that are looked at
@@ -25,8 +26,6 @@ STARTERS = frozenset({
     *(f"{kind}{end}" for kind in ("exec", "spawn") for end in ("v", "ve", "vp", "vpe", "l", "lp")),
 })  # fmt: skip
 PROCESSES = frozenset({"os", "subprocess", "asyncio", "sh"})  # whose `run` starts a program
-# The parser joins a dotted name anew for each of its parts.
-LONG_NAME = re.compile(rb"(?<![\w\x80-\xff])(?:[\w\x80-\xff]++[\s\\]*+\.[\s\\]*+){64}")
 LINE = re.compile(
     rb"^[ \t]*+(?:from[ \t]++([\w.]*+)[ \t]++import[ \t]++(?:([\w, \t]+|\*)|\(([^)]{0,8192})\))"
     rb"|import[ \t]++([\w., \t]+))",
@@ -62,15 +61,6 @@ class PythonSource:
     unparsed: str = ""  # why the file could not be parsed
 
 
-def parse_python(data: bytes) -> ast.Module:
-    """Parse a source. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
-    if LONG_NAME.search(data):
-        raise ValueError("a name of more than 64 parts")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of escapes in strings: not our source
-        return ast.parse(data)
-
-
 def read_source(data: bytes, *, main: bool = False) -> PythonSource:
     """Read the imports of a source file, in its own encoding. `main`: it runs as `__main__`.
 
@@ -78,8 +68,8 @@ def read_source(data: bytes, *, main: bool = False) -> PythonSource:
     """
     try:
         tree = parse_python(data)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return PythonSource(tuple(_by_lines(data)), unparsed=str(error) or type(error).__name__)
+    except (SyntaxError, ValueError) as error:
+        return PythonSource(tuple(_by_lines(data)), unparsed=str(error))
     reader = _SourceReader(main, _telling_lines(data))
     reader.read(tree.body)
     return PythonSource(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from mpigraft.graft.guest.python_source import parse_python
+from mpigraft.core.parsers import parse_python
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 
 MAX_NODES = 200_000
@@ -38,7 +38,7 @@ def python_calls(source: bytes, arguments: Sequence[str]) -> tuple[ScriptCall, .
     """Find the calls of a script that start programs; of functions, those that it calls."""
     try:
         tree = parse_python(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError):
         return ()
     reader = _ScriptReader(arguments)
     for node in tree.body:
