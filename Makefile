@@ -87,6 +87,6 @@ $(VENV)/.package: pyproject.toml src/mpigraft/__init__.py $(VENV)/.runtime
 	@tools/setup package
 	@touch $@
 
-$(PREBUILT): tools/build_natives.py $(wildcard $(NATIVE)/*.[ch]) $(VENV)/.package
+$(PREBUILT): tools/build_natives.py $(NATIVE)/programs.toml $(wildcard $(NATIVE)/*/*.[ch]) $(VENV)/.package
 	@$(BIN)/python tools/build_natives.py
 	@touch $@

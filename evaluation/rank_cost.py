@@ -124,7 +124,7 @@ def command(argv: tuple[str, ...], folder: Path) -> None:
 
 
 def write_node(folder: Path, layout: Layout, node: int, libraries: int) -> None:
-    """The file that the witness leaves on a node (native/record.h)."""
+    """The file that the witness leaves on a node (native/witness/rank_record.h)."""
     common = {
         "map": "a1",
         "size": layout.ranks,

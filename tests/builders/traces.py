@@ -1,4 +1,4 @@
-"""Node files of traced ranks, as native/trace_file.h lays them out."""
+"""Node files of traced ranks, as native/trace/node_file.h lays them out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class ARank:
     threads: int = 1
     paused: tuple[int, int] = (0, 0)  # ticks, and since when
     paused_before: int = 0  # ticks, at `entered`
-    task: Mapping[str, object] | None = None  # as native/task.h; None: it is the task's own process
+    task: Mapping[str, object] | None = (
+        None  # as native/preload/task.h; None: it is the task's own process
+    )
 
     def slot(self, names: tuple[str, ...] = ROUTINES) -> bytes:
         data = bytearray(SLOT)

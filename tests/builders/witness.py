@@ -29,7 +29,7 @@ def a_rank(content: str = "", **changes: Any) -> dict[str, Any]:
 
 
 def a_task(process: str = "1.1", **changes: object) -> dict[str, Any]:
-    """What a process writes that is not the task's own one (native/task.h): one right below it."""
+    """What a process writes that is not the task's own one (native/preload/task.h)."""
     return {"process": process, "connected": True, "job": "", "spawned": False,
             "above": [process], **changes}  # fmt: skip
 

@@ -24,7 +24,9 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         programs: Path = request.getfixturevalue("programs")
         return programs / GPU_SELECT
     return compile_c(
-        SOURCES / "gpu_select.c", tmp_path_factory.mktemp("gpu_select") / "gpu_select", *SANITIZED
+        SOURCES / "start/gpu_select.c",
+        tmp_path_factory.mktemp("gpu_select") / "gpu_select",
+        *SANITIZED,
     )
 
 

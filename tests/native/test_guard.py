@@ -30,7 +30,9 @@ def guard_program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         copy = tmp_path_factory.mktemp("guard") / GUARD
         shutil.copy2(programs / GUARD, copy)
         return copy
-    return compile_c(SOURCES / "guard.c", tmp_path_factory.mktemp("guard") / "guard", *SANITIZED)
+    return compile_c(
+        SOURCES / "start/guard.c", tmp_path_factory.mktemp("guard") / "guard", *SANITIZED
+    )
 
 
 def words(program: Path, *child: str, limit: float = 60, grace: float = 1) -> list[str]:

@@ -90,7 +90,7 @@ def spoiled(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     libraries = (prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined")
     output = tmp_path_factory.mktemp("spoiled") / "mini"
     headers = ("-isystem", prefix / "include")
-    return compile_c(SOURCES / "mini.c", output, "-DSPOILED=1", *headers, *libraries)
+    return compile_c(SOURCES / "mini/mini.c", output, "-DSPOILED=1", *headers, *libraries)
 
 
 @pytest.mark.parametrize("app", SMALL)

@@ -18,19 +18,19 @@ pytestmark = [pytest.mark.mpi, pytest.mark.long]
 
 LIMIT_S = 2.0  # of a scenario; those that pass take hundredths of a second
 ONLY = {
-    "clock.h": ("examine_clock", "coarseness"),
-    "batch.h": (
+    "common/clock.h": ("examine_clock", "coarseness"),
+    "bench/batch.h": (
         "CLOCK_STEPS", "LEAST_SAMPLES", "TRIES", "FARTHEST", "PATIENCE", "CHUNKS", "SCATTERED",
         "SLICE", "time_batch", "time_batch_as_osu", "run_batch", "take_samples",
     ),
-    "measure.h": (
+    "bench/measure.h": (
         "warm_up", "try_batch", "too_short", "divide_budget", "divide_iterations",
         "make_schedule", "reduce_samples", "scattered", "misjudged", "measure_size",
     ),
-    "overlap.h": (
+    "bench/overlap.h": (
         "time_computation", "steps_of", "typical", "overlap_of", "average", "measure_overlap",
     ),
-    "output.h": ("messages_of", "in_unit", "figure_of"),
+    "bench/output.h": ("messages_of", "in_unit", "figure_of"),
 }  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {

@@ -17,16 +17,11 @@ from mpigraft.core.model import Abi, EnvRow, Family, MpiInstall, Scope
 from mpigraft.native import programs as natives
 from mpigraft.native.programs import (
     BENCH,
-    GPU_SELECT,
     GUARD,
-    LINKED,
     PREBUILT,
-    RELAY,
     REPLAY,
-    SETTINGS,
     SPAWN,
-    STDIN,
-    TYPED,
+    TRACE,
     VARS,
     WITNESS,
 )
@@ -35,7 +30,8 @@ from tests.native.native_world import World, values
 
 HERE = platform.machine()
 GLIBC = (2, 17)
-STATIC = (GPU_SELECT, STDIN, RELAY)  # they run in guests of any C library
+STATIC = [program.name for program in natives.unlinked() if program.static]
+OF_ABI = [name for name, program in natives.programs().items() if program.links != "none"]
 
 
 @pytest.fixture
@@ -97,8 +93,8 @@ def every_binary() -> list[Path]:
 
 def test_all_binaries_are_there() -> None:
     names = {str(p.relative_to(PREBUILT)) for p in every_binary()}
-    wanted = [f"{abi}/{name}" for abi in Abi for name in (*LINKED, *TYPED)]
-    wanted += [WITNESS, SETTINGS, GUARD, *STATIC]
+    wanted = [f"{abi}/{name}" for abi in Abi for name in OF_ABI]
+    wanted += [program.name for program in natives.unlinked()]
     assert names == {f"{arch}/{name}" for arch in ("x86_64", "aarch64") for name in wanted}
 
 
@@ -113,8 +109,10 @@ def test_a_binary_loads_on_old_systems(path: Path) -> None:
         assert tuple(map(int, node.removeprefix("GLIBC_").split("."))) <= GLIBC
     soname = {"ompi": "libmpi.so.40", "mpich": "libmpi.so.12", "mpi-abi": "libmpi_abi.so.1"}
     mpi = [name for name in facts.needed if name.startswith("libmpi")]
-    assert mpi == ([soname[path.parent.name]] if path.name in LINKED else [])
-    threads = {"libpthread.so.0"} if path.name in (BENCH, REPLAY, *TYPED) else set()  # of glibc too
+    assert mpi == (
+        [soname[path.parent.name]] if natives.programs()[path.name].links == "mpi" else []
+    )
+    threads = {"libpthread.so.0"} if path.name in (BENCH, REPLAY, TRACE) else set()  # of glibc too
     assert set(facts.needed) - set(mpi) <= {"libc.so.6", "libdl.so.2"} | threads
     assert (facts.rpath, facts.runpath) == (None, None)
     assert str(Path.home()).encode() not in path.read_bytes()

@@ -57,7 +57,9 @@ def relay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.param == "prebuilt":
         programs: Path = request.getfixturevalue("programs")
         return str(programs / RELAY)
-    return str(compile_c(SOURCES / "relay.c", tmp_path_factory.mktemp("relay") / "r", *SANITIZED))
+    return str(
+        compile_c(SOURCES / "start/relay.c", tmp_path_factory.mktemp("relay") / "r", *SANITIZED)
+    )
 
 
 @pytest.fixture

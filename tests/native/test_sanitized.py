@@ -35,7 +35,9 @@ def sanitized(
     return family, built(world, family, tmp_path_factory.mktemp("sanitized") / "bench")
 
 
-def built(world: World, family: Family, output: Path, *more: str, source: str = "bench.c") -> Path:
+def built(
+    world: World, family: Family, output: Path, *more: str, source: str = "bench/bench.c"
+) -> Path:
     prefix = world.mpis[family]
     soname = "libmpi.so.40" if family is Family.OPENMPI else "libmpi.so.12"
     flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *more)

@@ -32,8 +32,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("stdin")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     return (
-        compile_c(SOURCES / "stdin.c", folder / "stdin", *flags),
-        compile_c(SOURCES / "gpu_select.c", folder / "gpu_select", *flags),
+        compile_c(SOURCES / "start/stdin.c", folder / "stdin", *flags),
+        compile_c(SOURCES / "start/gpu_select.c", folder / "gpu_select", *flags),
     )
 
 

@@ -107,7 +107,7 @@ QUIET = {"ASAN_OPTIONS": "detect_leaks=0", "UCX_MEM_EVENTS": "n"}
 def test_vars_under_sanitizers(
     world: World, family: Family, words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    program = sanitized(world, family, "vars.c", tmp_path)
+    program = sanitized(world, family, "query/vars.c", tmp_path)
     done = alone(world, family, program, *words, **QUIET)
     assert done.code == 0, done.text()[-4000:]
     assert len(parse(done.stdout).variables) > 300
@@ -116,7 +116,7 @@ def test_vars_under_sanitizers(
 
 def test_spawn_under_sanitizers(world: World, family: Family, tmp_path: Path) -> None:
     """PMIx maps its shared memory where the sanitizer has its own, unless it is told not to."""
-    program = sanitized(world, family, "spawn.c", tmp_path)
+    program = sanitized(world, family, "query/spawn.c", tmp_path)
     done = spawn(world, family, 2, program, PMIX_MCA_gds="hash", **QUIET)
     assert done.code == 0, done.text()[-4000:]
     assert "AddressSanitizer" not in done.text()

@@ -326,7 +326,11 @@ def test_a_program_without_mpi_runs_as_ever(world: World) -> None:
 
 def test_under_sanitizers(world: World, build: Build, tmp_path: Path) -> None:
     """Compiled into the program, because a sanitizer must be the first library of a process."""
-    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", SOURCES / "witness.c")
+    flags = (
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        SOURCES / "witness/witness.c",
+    )
     for family in (Family.OPENMPI, Family.MPICH):
         program = build(family, "enter.c", "-I", SOURCES, *flags)
         for way in ("init", "thread", "session"):

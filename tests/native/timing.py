@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mpigraft.core.process.command import run_command
-from mpigraft.native.programs import SOURCES
+from mpigraft.native.programs import sources
 from tests.native.native_world import C
 
 Ask = Callable[..., dict[str, Any]]
@@ -28,11 +28,12 @@ FLAGS = (
 def build(folder: Path, include: Path, changed: Mapping[str, str]) -> Path | None:
     """The program with some headers changed, or None where that does not compile."""
     folder.mkdir()
-    for path in (*SOURCES.glob("*.h"), C / "timing.c"):
-        if path.name in changed:
-            (folder / path.name).write_text(changed[path.name], encoding="utf-8")
+    for name, path in {**sources(), "timing.c": C / "timing.c"}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        if name in changed:
+            (folder / name).write_text(changed[name], encoding="utf-8")
         else:
-            (folder / path.name).symlink_to(path)
+            (folder / name).symlink_to(path)
     program = folder / "timing"
     words = (*FLAGS, "-isystem", include, folder / "timing.c", "-o", program, "-ldl")
     return program if run_command(["gcc", *words], limit_s=60).ok else None

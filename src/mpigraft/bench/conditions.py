@@ -1,6 +1,7 @@
 """What the kernel of this node says of its load, read before and after each measured launch.
 
-Who used the CPUs of the ranks, on every node, the ranks themselves say (native/conditions.h).
+Who used the CPUs of the ranks, on every node, the ranks themselves say
+(native/common/conditions.h).
 What a kernel, a container or a right does not allow to read is absent, never an error.
 """
 

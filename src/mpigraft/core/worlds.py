@@ -3,9 +3,9 @@
 A launcher starts a task per rank and connects it: by PMIx, a PMI descriptor or port. The rank of a
 task is the process that has this connection, was not spawned, and has no process above it that
 entered MPI itself. All others are worlds of their own: what an inner `mpiexec` started, a program
-that was cut off from the launcher (a singleton), children of MPI_Comm_spawn. `native/task.h` says
-how processes write this. Witness, profile and record use this rule, and so does the quick look of
-`run`: standard library only, and little of it.
+that was cut off from the launcher (a singleton), children of MPI_Comm_spawn.
+`native/preload/task.h` says how processes write this. Witness, profile and record use this rule,
+and so does the quick look of `run`: standard library only, and little of it.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Lineage:
 def make_lineage(
     key: Any, place: tuple[str, int, int], line: Mapping[str, Any], program: str = ""
 ) -> Lineage:
-    """The lineage of the process that wrote `line` (native/task.h), at (node, rank, size). Raises
-    one of KeyError, TypeError, AttributeError for a line that no process writes."""
+    """The lineage of the process that wrote `line` (native/preload/task.h), at (node, rank, size).
+    Raises one of KeyError, TypeError, AttributeError for a line that no process writes."""
     task = line.get("task", {})
     texts = [task.get("process", ""), task.get("job", ""), *task.get("above", ())]
     if any(type(text) is not str for text in texts):

@@ -2,7 +2,7 @@
 
 A launcher starts children on its own side, outside of the container and without the variables that
 ranks alone are given. The preloaded witness makes each of them `/bin/sh SCRIPT PID FOLDER
-PROGRAM ARGUMENTS` (native/spawning.h), so that they are started as the ranks were.
+PROGRAM ARGUMENTS` (native/witness/spawning.h), so that they are started as the ranks were.
 """
 
 from __future__ import annotations

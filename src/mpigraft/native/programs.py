@@ -12,7 +12,9 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from mpigraft.core import env
 from mpigraft.core.cache import file_digest, folders
@@ -69,20 +71,42 @@ GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-re
 VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
 TRACE, MINI = "libmpigraft-trace.so", "mpigraft-mini"
 REPLAY = "mpigraft-replay"
-UNLINKED = {  # to no MPI
-    WITNESS: "witness.c", GUARD: "guard.c", GPU_SELECT: "gpu_select.c", STDIN: "stdin.c",
-    RELAY: "relay.c", SETTINGS: "settings.c",
-}  # fmt: skip
-TYPED = {TRACE: "trace.c"}  # to no MPI, with the types of one: one for each ABI
-LINKED = {  # to an MPI: one for each ABI
-    BENCH: "bench.c", MINI: "mini.c", VARS: "vars.c", SPAWN: "spawn.c",
-    REPLAY: "replay.c",
-}  # fmt: skip
-
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
 SHARED = ("-shared", "-fvisibility=hidden")
 BUILD_LIMIT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A row of programs.toml, which says what each field means."""
+
+    name: str
+    sources: tuple[Path, ...]
+    links: Literal["mpi", "types", "none"]
+    static: bool = False
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What tells a compiler that it is a library."""
+        return SHARED if self.name.endswith(".so") else ()
+
+
+@cache
+def programs() -> dict[str, Program]:
+    """Read programs.toml: each program by its name."""
+    import tomllib  # not on the path of `run`
+
+    table = tomllib.loads((SOURCES / "programs.toml").read_text(encoding="utf-8"))
+    return {
+        name: Program(name, **{**row, "sources": tuple(SOURCES / file for file in row["sources"])})
+        for name, row in table.items()
+    }
+
+
+def unlinked() -> list[Program]:
+    """The programs that need nothing of an MPI."""
+    return [program for program in programs().values() if program.links == "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +242,9 @@ def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
 # ------------------------------------------------------------------ built here
 
 
-def sources() -> tuple[Path, ...]:
-    """Every C file that a build reads, in one order."""
-    return tuple(sorted((*SOURCES.glob("*.c"), *SOURCES.glob("*.h"))))
+def sources() -> dict[str, Path]:
+    """Every C file that a build reads, by its path below native/, in one order."""
+    return {str(path.relative_to(SOURCES)): path for path in sorted(SOURCES.glob("*/*.[ch]"))}
 
 
 def _built(mpi: MpiInstall, architecture: str) -> Natives:
@@ -231,7 +255,7 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
     compiler = _compiler(architecture)
     key = digest(
         {
-            "sources": [[p.name, file_digest(p)] for p in sources()],
+            "sources": [[name, file_digest(path)] for name, path in sources().items()],
             "flags": [FLAGS, SHARED],
             "wrapper": [str(wrapper), file_digest(wrapper), _version(wrapper, environment)],
             "compiler": str(compiler),
@@ -240,16 +264,21 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
     )
     folder = Natives.built_folder() / key
     made = Natives(folder / BENCH, folder / WITNESS, folder / GUARD, key)
-    if not all((folder / name).is_file() for name in (*LINKED, *UNLINKED)):
+    if not all((folder / program.name).is_file() for program in _built_here()):
         _build(folder, wrapper, compiler, architecture, environment)
     refuse_noexec(folder, "programs that were built")
     trace = folder / TRACE
     return replace(made, trace=trace) if trace.is_file() else made
 
 
+def _built_here() -> list[Program]:
+    """The programs of a build: the preloaded library of an ABI's types is in none."""
+    return [program for program in programs().values() if program.links != "types"]
+
+
 def _compiler(architecture: str) -> Path | None:
-    """The compiler of UNLINKED; None: take the prebuilt ones."""
-    if all((PREBUILT / architecture / name).is_file() for name in UNLINKED):
+    """The compiler of programs that need no MPI; None: take the prebuilt ones."""
+    if all((PREBUILT / architecture / program.name).is_file() for program in unlinked()):
         return None
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
         if name and (program := shutil.which(name)):
@@ -274,17 +303,15 @@ def _build(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as scratch:
             stage = Path(scratch) / "stage"
             make_folder(stage)
-            for name, source in LINKED.items():
-                _compile([wrapper, *FLAGS, SOURCES / source], stage / name, environment)
-            for name, source in UNLINKED.items():
-                if compiler is None:
-                    shutil.copy2(PREBUILT / architecture / name, stage / name)
+            for program in _built_here():
+                by = wrapper if program.links == "mpi" else compiler
+                if by is None:
+                    shutil.copy2(PREBUILT / architecture / program.name, stage / program.name)
                 else:
-                    shared = SHARED if name.endswith(".so") else ()
-                    argv: list[str | Path] = [compiler, *FLAGS, *shared, SOURCES / source]
-                    _compile(argv, stage / name, environment)
-            for program in stage.iterdir():
-                program.chmod(0o755)  # a compiler asks the umask alone
+                    argv: list[str | Path] = [by, *FLAGS, *program.kind, *program.sources]
+                    _compile(argv, stage / program.name, environment)
+            for path in stage.iterdir():
+                path.chmod(0o755)  # a compiler asks the umask alone
             with contextlib.suppress(FileExistsError, NotADirectoryError):
                 stage.rename(folder)  # or another process was first: its build is as good
     except OSError as error:

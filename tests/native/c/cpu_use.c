@@ -2,7 +2,7 @@
  * its CPUs as 0,1 and its CPU seconds and switches as 0,1:SECONDS:SWITCHES. */
 #include <stdlib.h>
 
-#include "../../../src/mpigraft/native/cpu_use.h"
+#include "../../../src/mpigraft/native/common/cpu_use.h"
 
 int main(int argc, char **argv)
 {

@@ -1,6 +1,6 @@
 /* Reads answers of the kernel about routes, each as its length in four bytes and its bytes, and
  * prints the index of the outgoing interface of each. A copy of its own size shows a read beyond. */
-#include "../../../src/mpigraft/native/routes.h"
+#include "../../../src/mpigraft/native/probe/routes.h"
 
 int main(void)
 {

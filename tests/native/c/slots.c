@@ -1,6 +1,6 @@
 /* A benchmark whose setup takes more messages than its buffers have room for. */
-#include "../../../src/mpigraft/native/table.h"
-#include "../../../src/mpigraft/native/buffers.h"
+#include "../../../src/mpigraft/native/bench/table.h"
+#include "../../../src/mpigraft/native/bench/buffers.h"
 
 static void one_too_many(struct run *run)
 {

@@ -28,7 +28,7 @@ static int kernel(int fd, int level, int option, void *value, socklen_t *length)
     return 0;
 }
 #define getsockopt kernel
-#include "../../../src/mpigraft/native/routes.h"
+#include "../../../src/mpigraft/native/probe/routes.h"
 #undef getsockopt
 
 #define MUST(call)                                                       \

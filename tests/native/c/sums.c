@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../src/mpigraft/native/sums.h"
+#include "../../../src/mpigraft/native/bench/sums.h"
 
 enum { BYTES = 251 }; /* each that the content may have */
 

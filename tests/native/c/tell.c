@@ -1,5 +1,5 @@
 /* Writes records as ranks do: FOLDER, how many, the first rank. */
-#include "record.h"
+#include "witness/rank_record.h"
 
 int main(int argc, char **argv)
 {

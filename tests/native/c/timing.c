@@ -3,19 +3,19 @@
  *
  * Words are NAME=VALUE; times in ns. Prints one line of JSON.
  */
-#include "clock.h"
+#include "common/clock.h"
 
 /* Computation is made up as well: it takes time of the scenario's clock. */
 #define compute computes_for_real
-#include "compute.h"
+#include "bench/compute.h"
 #undef compute
 static void compute(long steps);
 
-#include "measure.h"
+#include "bench/measure.h"
 
-#include "output.h"
+#include "bench/output.h"
 
-#include "table.h"
+#include "bench/table.h"
 
 static struct {
     double cost, tick, jitter;        /* of the clock; every second reading costs that much more */

@@ -2,7 +2,7 @@
  * `NAME SENT LEAST OWN LACKING` a line. */
 #include <stdlib.h>
 
-#include "../../../src/mpigraft/native/wires.h"
+#include "../../../src/mpigraft/native/probe/network_counters.h"
 
 enum { MOST_HOSTS = 16 };
 

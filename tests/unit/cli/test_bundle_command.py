@@ -76,7 +76,7 @@ def test_a_bundle_is_whole_and_its_checksums_are_right(run: Run, tmp_path: Path)
     assert names >= {
         "README.md", "versions.json", "inputs/plan.json", "results/values.csv",
         "results/campaign.json", "analysis/compare.json", "analysis/report.html",
-        "analysis/across.json", "programs/bench.c", "scripts/01-mpich-5.0.2-ucx-2x4.sh",
+        "analysis/across.json", "programs/bench/bench.c", "scripts/01-mpich-5.0.2-ucx-2x4.sh",
         "evidence/01-mpich-5.0.2-ucx-1x2.json",
     }  # fmt: skip
     assert json.loads((folder / "analysis/across.json").read_text())["old"]["name"] == "night1"

@@ -58,7 +58,14 @@ def sources(pattern: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["**/*.py", "knowledge/*.toml", "native/*.[ch]", "report/*.??*", "report/[sv]*/*.??*"],
+    [
+        "**/*.py",
+        "knowledge/*.toml",
+        "native/*.toml",
+        "native/*/*.[ch]",
+        "report/*.??*",
+        "report/[sv]*/*.??*",
+    ],
 )
 def test_every_file_of_the_package_is_in_the_wheel(wheel: set[str], pattern: str) -> None:
     assert sources(pattern)

@@ -108,5 +108,5 @@ def test_ranks_in_a_guest_know_their_numbers() -> None:
 
 
 def test_c_programs_know_the_same_variables() -> None:
-    header = (SOURCES / "rank_variables.h").read_text()
+    header = (SOURCES / "common/rank_variables.h").read_text()
     assert header == rank_table().header(), "tools/write_ranks.py writes it"

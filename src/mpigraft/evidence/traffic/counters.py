@@ -16,7 +16,11 @@ from mpigraft.core.model import EnvRow, Finding, Kind, Peer, Proof, ProofStatus
 from mpigraft.evidence.traffic.attribution import LOOPBACK, NETDEV
 from mpigraft.evidence.traffic.probe import BURST, IDLE, LONG, WHOLE, Phase, Transfer, records
 
-COUNTERS = (NETDEV, "infiniband", "cxi telemetry")  # as the probe calls them (native/wires.h)
+COUNTERS = (
+    NETDEV,
+    "infiniband",
+    "cxi telemetry",
+)  # as the probe calls them (native/probe/network_counters.h)
 WORD = re.compile(r"[^,|;+/()\s]+")
 
 

@@ -21,8 +21,8 @@ LIBMPI = re.compile(
 
 
 def file_contents(path: str) -> tuple[str, ...]:
-    """Name a file's content in each way in which a rank may (native/contents.h); nothing where it
-    cannot be read."""
+    """Name a file's content in each way in which a rank may (native/witness/contents.h); nothing
+    where it cannot be read."""
     try:
         status = os.stat(path)  # noqa: PTH116
         return _contents(path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)

@@ -1,4 +1,5 @@
-"""What the witness wrote, read: a file per node, in it a line per rank (native/record.h).
+"""What the witness wrote, read: a file per node, in it a line per rank
+(native/witness/rank_record.h).
 
 What the ranks of a node have in common stands in one line of each kind, and the others name it
 by its digest: read are as many files as there are nodes, and a library list once on each.

@@ -1,4 +1,4 @@
-"""Calls of MPI_Comm_spawn that the witness refused, by its notes (native/spawning.h)."""
+"""Calls of MPI_Comm_spawn that the witness refused, by its notes (native/witness/spawning.h)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ VARIABLES = {
     UMASK: '"$(umask)"',
     UNBOUND: '"$unbound"',
 }
-# Of a child: whom to end where it enters another MPI (native/spawning.h).
+# Of a child: whom to end where it enters another MPI (native/witness/spawning.h).
 SPAWNED = EnvRow("MPIGRAFT_SPAWN_PARENT", PARENT, Scope.RANK, "witness")
 CHILD = """parent=$1 cwd=$2
 shift 2

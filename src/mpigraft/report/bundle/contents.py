@@ -82,7 +82,7 @@ def bundle_files(store: Store, side: Measured, choice: Choice) -> dict[str, byte
     strike = redactor(() if choice.hosts else hosts, users)
     files = {name: strike(data) for name, data in files.items()}
     if any(name.startswith("scripts/") for name in files):
-        files |= {f"{SHARED}{source.name}": source.read_bytes() for source in sources()}
+        files |= {f"{SHARED}{name}": path.read_bytes() for name, path in sources().items()}
     return files
 
 

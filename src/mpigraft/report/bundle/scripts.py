@@ -102,7 +102,7 @@ def _preparation(
         yield "bench=${BENCH:-$PWD/mpigraft-bench-$$}"
         yield '[ -n "${BENCH:-}" ] || trap \'rm -f "$bench"\' EXIT'
         yield '[ -x "$bench" ] || "${MPICC:-$MPI_PREFIX/bin/mpicc}" \\'
-        yield f'  {BUILD} "$here/programs/bench.c" -o "$bench"'
+        yield f'  {BUILD} "$here/programs/bench/bench.c" -o "$bench"'
     if starts:
         yield FIND
     ranks, launcher = _environment(provenance.get("environment") or (), _prefix(provenance))

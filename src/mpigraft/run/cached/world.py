@@ -26,7 +26,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  
 
 class World:
     """The ranks that have told of themselves so far, read line by line as they come
-    (native/record.h says what is in a line).
+    (native/witness/rank_record.h says what is in a line).
 
     It passes only what the full judgement (witness.check_witness) would pass, and leaves the
     rest to that. Each node's file is opened once, and each of its bytes is read once.
@@ -37,7 +37,7 @@ class World:
         self.ranks: int = document["ranks"]
         self.nodes: int = document["nodes"]
         self.libmpi: list[Any] = document["libmpi"]  # path, device, inode, paths on other CPUs
-        self.contents: list[str] = document["contents"]  # its names (native/contents.h)
+        self.contents: list[str] = document["contents"]  # its names (native/witness/contents.h)
         self.far: bool = document["far"]  # ranks run under other kernels
         self.builds: dict[str, str] = {}  # content of each part of the MPI, by path
         self.name = re.compile(document["libmpi_name"])
@@ -137,7 +137,8 @@ class World:
 
     def _launched(self) -> list[tuple[str, Any]]:
         """The records of the launch's world: all, unless some process says that it is not the one
-        that the launcher started (native/task.h). All too where this takes the full judgement."""
+        that the launcher started (native/preload/task.h). All too where this takes the full
+        judgement."""
         if not any(isinstance(line, dict) and "task" in line for _, line in self.records):
             return self.records
         from mpigraft.core.worlds import ALONE, LATER, sort_worlds

@@ -1,4 +1,4 @@
-"""Numbers and fields of a record, as bytes and back (native/record_file.h says how they stand)."""
+"""Numbers and fields of a record, as bytes and back, as native/calls/record_file.h says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rank's record as bytes (native/record_file.h), read and written."""
+"""A rank's record as bytes (native/calls/record_file.h), read and written."""
 
 from __future__ import annotations
 

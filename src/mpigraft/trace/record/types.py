@@ -7,7 +7,7 @@ from typing import Any
 
 from mpigraft.trace.record.values import Call
 
-# Of the predefined datatypes, in the order of PREDEFINED_TYPES (native/record_file.h), for
+# Of the predefined datatypes, in the order of PREDEFINED_TYPES (native/calls/record_file.h), for
 # compilers of 64-bit Linux.
 PREDEFINED = (
     1, 1, 1, 1, 4, 2, 2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 1, 8, 12, 12, 8, 6, 20, 1, 2, 4, 8, 1, 2, 4,

@@ -187,7 +187,7 @@ def test_a_program_without_exchanges_says_so() -> None:
 
 
 def test_each_predefined_datatype_has_a_size() -> None:
-    text = (SOURCES / "record_file.h").read_text("ascii")
+    text = (SOURCES / "calls/record_file.h").read_text("ascii")
     names = re.findall(r"\bTYPE\((\w+), \w+\)", text)
     assert len(PREDEFINED) == len(names)
     sizes = dict(zip(names, PREDEFINED, strict=True))

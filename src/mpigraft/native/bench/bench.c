@@ -1,0 +1,363 @@
+/* mpigraft-bench: measures one MPI. Started by the MPI's own launcher; rank 0 prints.
+ *
+ * The flow: options, MPI_Init, and for each benchmark its ranks, sizes that fit into memory,
+ * and one value per size. Exit status 1: data arrived wrong; 2: bad usage; 3: MPI failed.
+ */
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "mpi4.h"
+#include "../common/check.h"
+#include "../common/clock.h"
+#include "../common/conditions.h"
+#include "../common/host.h"
+#include "../common/limits.h"
+#include "measure.h"
+#include "../common/memory.h"
+#include "message.h"
+#include "options.h"
+#include "output.h"
+#include "pairs.h"
+#include "../probe/probe.h"
+#include "run.h"
+#include "selection.h"
+#include "startup.h"
+#include "table.h"
+#include "world.h"
+
+/* ---- ranks and sizes ---- */
+
+/* The communicator of the ranks that take part, MPI_COMM_NULL on the others. In pairs the first
+ * half of the hosts meets the second, whichever way the launcher dealt the ranks. */
+static MPI_Comm taking_part(const struct world *world, const struct benchmark *benchmark)
+{
+    int half = world->size / 2;
+    bool in = benchmark->ranks == PAIR    ? world->spot == 0 || world->spot == half
+              : benchmark->ranks == PAIRS ? world->spot < 2 * half
+                                          : true;
+    bool by_host = benchmark->ranks == PAIR || benchmark->ranks == PAIRS;
+    MPI_Comm comm;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED,
+                      by_host ? world->spot : world->rank, &comm));
+    if (comm != MPI_COMM_NULL)
+        OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    return comm;
+}
+
+static struct run make_run(const struct selection *selection, MPI_Comm comm)
+{
+    struct run run = {.options = &selection->options,
+                      .benchmark = selection->benchmark,
+                      .label = selection->label,
+                      .comm = comm};
+    if (comm == MPI_COMM_NULL)
+        return run;
+    OK(MPI_Comm_rank(comm, &run.rank));
+    OK(MPI_Comm_size(comm, &run.size));
+    run.leads = run.rank < run.size / 2;
+    run.peer = run.leads ? run.rank + run.size / 2 : run.rank - run.size / 2;
+    return run;
+}
+
+/* What messages of a size need and may not get. */
+struct needs {
+    double memory; /* over what is free, on the worst node */
+    int missing;   /* enum call: the function for large counts that this MPI lacks */
+};
+
+static struct needs needs_of(const struct world *world, struct run *run, size_t bytes)
+{
+    double mine = 0, node = 0, room = memory_for_buffers();
+    struct needs own = {.missing = NO_CALL}, worst;
+    if (run->comm != MPI_COMM_NULL) {
+        plan_size(run, bytes);
+        mine = (double)bytes_of_messages(run);
+        own.missing = run->large ? missing_call(run->benchmark) : NO_CALL;
+        forget_areas(run);
+    }
+    OK(MPI_Allreduce(&mine, &node, 1, MPI_DOUBLE, MPI_SUM, world->host));
+    own.memory = node / room;
+    OK(MPI_Allreduce(&own.memory, &worst.memory, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+    OK(MPI_Allreduce(&own.missing, &worst.missing, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    return worst;
+}
+
+static bool available(const struct needs *needs)
+{
+    return needs->memory <= 1 && !needs->missing;
+}
+
+/* Say why messages of `bytes` are not measured, on rank 0. */
+static void explain(const struct run *run, size_t bytes, const struct needs *needs)
+{
+    fprintf(stderr, "messages of %zu B need ", bytes);
+    if (needs->missing == INTS_ALONE)
+        fprintf(stderr, "counts or displacements over %d, which this benchmark has not",
+                INT_LIMIT);
+    else if (needs->missing)
+        fprintf(stderr, "counts or displacements over %d, and this MPI has no %s", INT_LIMIT,
+                LARGE_CALLS[needs->missing].name);
+    else
+        fprintf(stderr, "%.3g times the memory that is free on a node", needs->memory);
+    fprintf(stderr, run->options->max_asked ? "; use a smaller --max\n" : "\n");
+}
+
+/* The largest size to run, or 0 where none fits. A size that was asked for is never dropped. */
+static size_t largest_size(const struct world *world, struct run *run)
+{
+    const struct options *options = run->options;
+    size_t asked = (size_t)options->min;
+    while (asked * 2 <= (size_t)options->max)
+        asked *= 2;
+    size_t size = asked;
+    struct needs needs = needs_of(world, run, size), larger = needs;
+    while (!available(&needs) && !options->max_asked && size / 2 >= (size_t)options->min) {
+        size /= 2;
+        larger = needs;
+        needs = needs_of(world, run, size);
+    }
+    bool none = !available(&needs);
+    if (world->rank == 0 && (none || size < asked)) {
+        fprintf(stderr, "mpigraft-bench: %s: ", run->benchmark->name);
+        if (!none)
+            fprintf(stderr, "sizes over %zu B are left out: ", size);
+        explain(run, none ? size : 2 * size, none ? &needs : &larger);
+    }
+    if (none && options->max_asked) {
+        OK(MPI_Finalize());
+        exit(EXIT_USAGE);
+    }
+    return none ? 0 : size;
+}
+
+/* Ranks that do not take part wait without a spin, so they take nothing from those that do. */
+static void wait_asleep(void)
+{
+    MPI_Request request;
+    OK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    for (int done = 0; !done;) {
+        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+}
+
+static void finish_together(void)
+{
+    MPI_Request request;
+    OK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+}
+
+/* ---- one benchmark ---- */
+
+static void print_result(struct world *world, const struct run *run, const struct result *result)
+{
+    if (world->rank == 0)
+        world->values += run->options->format == FORMAT_OSU ? print_osu(run, result)
+                                                            : print_json(run, result);
+    world->valid &= result->valid;
+}
+
+static double startup_cost(const struct world *world, const struct run *run)
+{
+    switch (run->benchmark->metric) {
+    case INIT_TIME: return world->init_s;
+    case LAUNCH_TIME: return world->launch_s; /* rank 0 knows it, the others have 0 */
+    default: return memory_after_talking(run->comm);
+    }
+}
+
+/* The smallest step of that: seconds, or the MiB of a KiB, in which the kernel counts memory.
+ * --launched comes with six decimals. */
+static double startup_resolution(const struct world *world, const struct run *run)
+{
+    switch (run->benchmark->metric) {
+    case INIT_TIME: return world->clock.resolution;
+    case LAUNCH_TIME: return 1e-6;
+    default: return 1.0 / 1024;
+    }
+}
+
+/* One number per rank; the value is the worst rank's, and of OSU's kind the mean. */
+static void report_startup(struct world *world, struct run *run)
+{
+    double mine = startup_cost(world, run);
+    double sample = 0;
+    struct result result = {.samples = &sample, .count = 1, .batch = 1, .valid = true};
+    OK(MPI_Reduce(&mine, &result.rank_mean, 1, MPI_DOUBLE, MPI_SUM, 0, run->comm));
+    OK(MPI_Reduce(&mine, &result.rank_min, 1, MPI_DOUBLE, MPI_MIN, 0, run->comm));
+    OK(MPI_Reduce(&mine, &result.rank_max, 1, MPI_DOUBLE, MPI_MAX, 0, run->comm));
+    result.rank_mean /= run->size;
+    sample = like_osu(run) ? result.rank_mean : result.rank_max;
+    result.resolution = startup_resolution(world, run);
+    print_result(world, run, &result);
+}
+
+static void run_sizes(struct world *world, struct run *run, size_t largest)
+{
+    struct result result = {0};
+    result.samples = need((size_t)run->options->samples, sizeof *result.samples);
+    result.overall = need((size_t)run->options->samples, sizeof *result.overall);
+    result.overlap = need((size_t)run->options->samples, sizeof *result.overlap);
+    size_t first = has(run, SIZELESS)     ? 0
+                   : has(run, ONE_NUMBER) ? largest
+                                          : (size_t)run->options->min;
+    for (size_t size = first; size <= largest; size = size ? size * 2 : 1) {
+        measure_size(run, size, world->clock, size == first, &result);
+        print_result(world, run, &result);
+        if (has(run, SIZELESS))
+            break;
+    }
+    free(result.samples);
+    free(result.overall);
+    free(result.overlap);
+}
+
+/* The first rank of each host meets all the others. */
+static void run_hosts(struct world *world, const struct selection *selection)
+{
+    int place, count;
+    MPI_Comm hosts;
+    OK(MPI_Comm_rank(world->host, &place));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, place ? MPI_UNDEFINED : 0, world->spot, &hosts));
+    if (hosts != MPI_COMM_NULL) {
+        OK(MPI_Comm_set_errhandler(hosts, MPI_ERRORS_RETURN));
+        OK(MPI_Comm_size(hosts, &count));
+        if (count < 2)
+            DIE("%s: all ranks are on one host", selection->benchmark->name);
+        world->values += run_pairs(&selection->options, hosts, world->clock, &world->valid);
+        finish_together();
+        OK(MPI_Comm_free(&hosts));
+    } else {
+        wait_asleep();
+    }
+}
+
+static void run_benchmark(struct world *world, const struct selection *selection)
+{
+    const struct benchmark *benchmark = selection->benchmark;
+    if (benchmark->ranks == HOSTS) {
+        run_hosts(world, selection);
+        return;
+    }
+    if (benchmark->traits & PARTITIONED)
+        introduce_partitions(world->rank);
+    MPI_Comm comm = taking_part(world, benchmark);
+    struct run run = make_run(selection, comm);
+    size_t largest = benchmark->traits & SIZELESS     ? 1
+                     : benchmark->traits & ONE_NUMBER ? sizeof(uint64_t)
+                                                      : largest_size(world, &run);
+    if (world->rank == 0 && run.options->format == FORMAT_OSU)
+        osu_header(&run);
+    if (benchmark->ranks == STARTUP)
+        report_startup(world, &run);
+    else if (comm != MPI_COMM_NULL)
+        run_sizes(world, &run, largest);
+    if (comm != MPI_COMM_NULL) {
+        finish_together();
+        OK(MPI_Comm_free(&comm));
+    } else {
+        wait_asleep();
+    }
+}
+
+/* ---- the whole ---- */
+
+static void print_begin(const struct world *world, const struct options *options)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    OK(MPI_Get_library_version(library, &length));
+    library[strcspn(library, "\n")] = 0;
+    printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", world->size);
+    json_string(stdout, library);
+    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g,\"clock_resolution_ns\":%.3g}\n",
+           MEMORIES[options->buffers].name, 1e9 * world->clock.cost,
+           1e9 * world->clock.resolution);
+    fflush(stdout);
+}
+
+/* A probe of one rank tells of the world alone. */
+static bool needs_two(const struct selection *selections, int count)
+{
+    bool needs = false;
+    for (int i = 0; i < count; i++)
+        needs |= selections[i].benchmark->ranks < EVERYONE;
+    return needs;
+}
+
+static void run_all(struct world *world, const struct selection *selections, int count)
+{
+    for (int i = 0; i < count; i++)
+        run_benchmark(world, &selections[i]);
+    int valid = world->valid;
+    OK(MPI_Bcast(&valid, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    world->valid = valid;
+}
+
+/* And say who used the CPUs meanwhile. */
+static void run_observed(struct world *world, const struct selection *selections, int count)
+{
+    struct use_before before = use_begins(world->host);
+    run_all(world, selections, count);
+    use_ends(world->host, world->rank, &before);
+}
+
+/* --help and --list: no MPI is started. */
+static bool answered(const struct options *options)
+{
+    if (options->help)
+        print_help();
+    bool osu = options->like == LIKE_OSU;
+    for (int i = 0; i < BENCHMARK_COUNT && options->list && !options->help; i++)
+        if (!osu || BENCHMARKS[i].title)
+            printf("%s%s\n", BENCHMARKS[i].name, osu ? ",like=osu" : "");
+    return options->help || options->list;
+}
+
+static void measure_or_probe(struct world *world, const struct options *options,
+                             const struct selection *selections, int count)
+{
+    bool json = options->format == FORMAT_JSON || options->probe;
+    int phases = 0;
+    if (world->rank == 0 && json)
+        print_begin(world, options);
+    if (options->probe)
+        phases = run_probe(world->host, options->buffers);
+    else if (json)
+        run_observed(world, selections, count);
+    else
+        run_all(world, selections, count);
+    if (world->rank == 0 && json)
+        printf("{\"mpigraft\":\"end\",\"values\":%d,\"phases\":%d}\n", world->values, phases);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = parse_options(argc, argv);
+    if (answered(&options))
+        return 0;
+    int count;
+    struct selection *selections = select_benchmarks(&options, &count);
+    open_memory(options.buffers);
+    setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
+    bind_added_calls();
+    bool threads = selections->benchmark->traits & THREADED;
+    struct world world = start_world(&argc, &argv, &options, threads);
+    warn_of_unaware_mpi(options.buffers);
+    bool enough = world.size > 1 || options.probe || !needs_two(selections, count);
+    if (enough)
+        measure_or_probe(&world, &options, selections, count);
+    else
+        fprintf(stderr, "mpigraft-bench: this needs two ranks or more; the world has one\n");
+    free(content);
+    free(selections);
+    OK(MPI_Comm_free(&world.host));
+    OK(MPI_Finalize());
+    return !enough ? EXIT_USAGE : world.valid ? 0 : EXIT_INVALID;
+}

@@ -1,0 +1,203 @@
+/* Collectives. Each is written once, and called in three ways: at once; started and waited for,
+ * with or without computation between; made ready once, then started and waited for.
+ *
+ * Rooted ones turn the root from iteration to iteration, as Intel's benchmarks do: with one root,
+ * ranks that only send would run ahead and the batch would measure a pipeline. OSU keeps rank 0
+ * and has a barrier after each.
+ */
+#ifndef MPIGRAFT_COLLECTIVES_H
+#define MPIGRAFT_COLLECTIVES_H
+
+#include "mpi4.h"
+#include "benchmarks.h"
+#include "../common/check.h"
+#include "compute.h"
+#include "large_count.h"
+#include "message.h"
+#include "run.h"
+#include "block_sizes.h"
+
+/* Ranks that are roots in turn: of persistent ones no more than have a request. */
+static int roots_of(const struct run *run)
+{
+    int most = has(run, PERSISTENT) && run->size > MOST_ROOTS ? MOST_ROOTS : run->size;
+    return like_osu(run) ? 1 : most;
+}
+
+static int root_of(const struct run *run, long i)
+{
+    return (int)(i % roots_of(run));
+}
+
+/* Of a sum that replaces what was summed, the next iteration would sum the sums, without end; the
+ * maximum of what is the maximum already stays. */
+static MPI_Op operation(const struct run *run)
+{
+    return in_place(run) ? MPI_MAX : MPI_SUM;
+}
+
+static const void *input(const struct run *run)
+{
+    return in_place(run) ? MPI_IN_PLACE : run->send.wire;
+}
+
+/* The root's part of a gather, sum or scatter may stand where it belongs; others send as ever. */
+static const void *input_to(const struct run *run, int root)
+{
+    return in_place(run) && run->rank == root ? MPI_IN_PLACE : run->send.wire;
+}
+
+static void *output_from(const struct run *run, int root)
+{
+    return in_place(run) && run->rank == root ? MPI_IN_PLACE : run->recv.wire;
+}
+
+/* ---- packing by hand, before and after a call ---- */
+
+static inline void idle(struct run *run, int root)
+{
+    (void)run, (void)root;
+}
+
+static inline void pack_all(struct run *run, int root)
+{
+    (void)root;
+    pack(run);
+}
+
+static inline void unpack_all(struct run *run, int root)
+{
+    (void)root;
+    unpack(run);
+}
+
+static inline void pack_at_root(struct run *run, int root)
+{
+    if (run->rank == root)
+        pack(run);
+}
+
+static inline void unpack_at_root(struct run *run, int root)
+{
+    if (run->rank == root)
+        unpack(run);
+}
+
+/* A broadcast has one buffer, in which the root packs and the others unpack. */
+static inline void pack_in_place(struct run *run, int root)
+{
+    if (run->message.datatype == DATATYPE_PACKED && run->rank == root)
+        pack_bytes(run->recv.wire, run->recv.data, run->message.bytes);
+}
+
+static inline void unpack_from_root(struct run *run, int root)
+{
+    if (run->rank != root)
+        unpack(run);
+}
+
+/* ---- arguments ----
+ * OF is empty for arrays of ints and large_ for those of MPI_Count and MPI_Aint. */
+
+#define TYPE run->message.type
+#define COUNT run->message.count, TYPE
+#define OUT_EACH(OF) run->outgoing.OF##counts, run->outgoing.OF##places, TYPE
+#define IN_EACH(OF) run->incoming.OF##counts, run->incoming.OF##places, TYPE
+#define OUT_ONE(OF) run->outgoing.OF##counts[0], TYPE
+#define IN_ONE(OF) run->incoming.OF##counts[0], TYPE
+#define TYPED(side) run->side.counts, run->side.places, run->side.types
+
+#define BARRIER_GIVEN(OF) run->comm
+#define BCAST_GIVEN(OF) run->recv.wire, COUNT, root, run->comm
+#define ALLREDUCE_GIVEN(OF) input(run), run->recv.wire, COUNT, operation(run), run->comm
+#define REDUCE_GIVEN(OF) input_to(run, root), run->recv.wire, COUNT, operation(run), root, run->comm
+#define REDUCE_SCATTER_GIVEN(OF)                                                                         \
+    run->send.wire, run->recv.wire, run->outgoing.OF##counts, TYPE, MPI_SUM, run->comm
+#define REDUCE_SCATTER_BLOCK_GIVEN(OF) run->send.wire, run->recv.wire, COUNT, MPI_SUM, run->comm
+#define GATHER_GIVEN(OF) input_to(run, root), COUNT, run->recv.wire, COUNT, root, run->comm
+#define GATHERV_GIVEN(OF) input_to(run, root), OUT_ONE(OF), run->recv.wire, IN_EACH(OF), root, run->comm
+#define SCATTER_GIVEN(OF) run->send.wire, COUNT, output_from(run, root), COUNT, root, run->comm
+#define SCATTERV_GIVEN(OF)                                                                               \
+    run->send.wire, OUT_EACH(OF), output_from(run, root), IN_ONE(OF), root, run->comm
+#define ALLGATHER_GIVEN(OF) input(run), COUNT, run->recv.wire, COUNT, run->comm
+#define ALLGATHERV_GIVEN(OF) input(run), OUT_ONE(OF), run->recv.wire, IN_EACH(OF), run->comm
+#define ALLTOALL_GIVEN(OF) input(run), COUNT, run->recv.wire, COUNT, run->comm
+#define ALLTOALLV_GIVEN(OF) input(run), OUT_EACH(OF), run->recv.wire, IN_EACH(OF), run->comm
+#define ALLTOALLW_GIVEN(OF) input(run), TYPED(outgoing), run->recv.wire, TYPED(incoming), run->comm
+
+/* ---- three ways to call ---- */
+
+/* `name` with `arguments`: what a rank does before it and after it. */
+#define STARTED(name, ARGUMENTS, before, after)                                                    \
+    static void i##name(struct run *run, long i)                                                   \
+    {                                                                                              \
+        int root = root_of(run, i);                                                                \
+        MPI_Request request;                                                                       \
+        before(run, root);                                                                         \
+        OK(MPI_I##name(ARGUMENTS(), &request));                                                    \
+        compute(run->work);                                                                        \
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));                                                 \
+        after(run, root);                                                                          \
+    }
+
+#define MADE_READY(name, Name, ARGUMENTS, before, after)                                           \
+    static void ready_##name(struct run *run)                                                      \
+    {                                                                                              \
+        for (int root = 0; root < roots_of(run); root++)                                           \
+            CALL_ADDED(Name##_init, ARGUMENTS(), MPI_INFO_NULL,                                    \
+                       &run->requests[run->persistent++]);                                         \
+    }                                                                                              \
+    static void name##_again(struct run *run, long i)                                              \
+    {                                                                                              \
+        int root = root_of(run, i);                                                                \
+        before(run, root);                                                                         \
+        OK(MPI_Start(&run->requests[root]));                                                       \
+        OK(MPI_Wait(&run->requests[root], MPI_STATUS_IGNORE));                                     \
+        after(run, root);                                                                          \
+    }
+
+#define AT_ONCE(name, call, before, after)                                                         \
+    static void name(struct run *run, long i)                                                      \
+    {                                                                                              \
+        int root = root_of(run, i);                                                                \
+        before(run, root);                                                                         \
+        call;                                                                                      \
+        after(run, root);                                                                          \
+    }
+
+/* Of ints alone, and as large_count.h has it. */
+#define COLLECTIVE_OF_INTS(name, Name, ARGUMENTS, before, after)                                   \
+    AT_ONCE(name, OK(MPI_##Name(ARGUMENTS())), before, after)                                      \
+    STARTED(name, ARGUMENTS, before, after)                                                        \
+    MADE_READY(name, Name, ARGUMENTS, before, after)
+
+#define ANY_COUNT(Name, ARGUMENTS)                                                                 \
+    do {                                                                                           \
+        if (run->large)                                                                            \
+            CALL_LARGE(Name, ARGUMENTS(large_));                                                   \
+        else                                                                                       \
+            OK(MPI_##Name(ARGUMENTS()));                                                           \
+    } while (0)
+
+#define COLLECTIVE(name, Name, ARGUMENTS, before, after)                                           \
+    AT_ONCE(name, ANY_COUNT(Name, ARGUMENTS), before, after)                                       \
+    STARTED(name, ARGUMENTS, before, after)                                                        \
+    MADE_READY(name, Name, ARGUMENTS, before, after)
+
+COLLECTIVE_OF_INTS(barrier, Barrier, BARRIER_GIVEN, idle, idle)
+COLLECTIVE(bcast, Bcast, BCAST_GIVEN, pack_in_place, unpack_from_root)
+COLLECTIVE(allreduce, Allreduce, ALLREDUCE_GIVEN, idle, idle)
+COLLECTIVE(reduce, Reduce, REDUCE_GIVEN, idle, idle)
+COLLECTIVE_OF_INTS(reduce_scatter, Reduce_scatter, REDUCE_SCATTER_GIVEN, idle, idle)
+COLLECTIVE_OF_INTS(reduce_scatter_block, Reduce_scatter_block, REDUCE_SCATTER_BLOCK_GIVEN, idle, idle)
+COLLECTIVE(gather, Gather, GATHER_GIVEN, pack_all, unpack_at_root)
+COLLECTIVE(gatherv, Gatherv, GATHERV_GIVEN, pack_all, unpack_at_root)
+COLLECTIVE(scatter, Scatter, SCATTER_GIVEN, pack_at_root, unpack_all)
+COLLECTIVE(scatterv, Scatterv, SCATTERV_GIVEN, pack_at_root, unpack_all)
+COLLECTIVE(allgather, Allgather, ALLGATHER_GIVEN, pack_all, unpack_all)
+COLLECTIVE(allgatherv, Allgatherv, ALLGATHERV_GIVEN, pack_all, unpack_all)
+COLLECTIVE(alltoall, Alltoall, ALLTOALL_GIVEN, pack_all, unpack_all)
+COLLECTIVE(alltoallv, Alltoallv, ALLTOALLV_GIVEN, pack_all, unpack_all)
+COLLECTIVE_OF_INTS(alltoallw, Alltoallw, ALLTOALLW_GIVEN, pack_all, unpack_all)
+
+#endif

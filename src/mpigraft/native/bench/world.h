@@ -1,0 +1,71 @@
+/* All ranks: how MPI starts, and what is known of them from then on. */
+#ifndef MPIGRAFT_WORLD_H
+#define MPIGRAFT_WORLD_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "../common/check.h"
+#include "../common/clock.h"
+#include "../common/host.h"
+#include "options.h"
+
+struct world {
+    int rank, size;
+    int spot;        /* among all, host by host: what makes up pairs */
+    MPI_Comm host;   /* ranks of this one */
+    double init_s;   /* what MPI_Init took here */
+    double launch_s; /* from --launched until the last rank was there, on rank 0 */
+    struct clock clock;
+    int values;      /* printed so far */
+    bool valid;      /* all of them */
+};
+
+/* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 stands on
+ * the launcher's host as a rule, and then one clock says both; another host's may be off. */
+static double since_launch(double launched, int rank)
+{
+    struct timespec time;
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    clock_gettime(CLOCK_REALTIME, &time);
+    double took = (double)time.tv_sec - launched + 1e-9 * (double)time.tv_nsec;
+    if (rank == 0 && took < 0)
+        DIE("started %.3f s before it was launched: clocks of hosts differ", -took);
+    return rank == 0 ? took : 0;
+}
+
+static void start_mpi(int *argc, char ***argv, bool threads)
+{
+    int level = MPI_THREAD_MULTIPLE;
+    if (threads)
+        MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
+    else
+        MPI_Init(argc, argv); /* on an error MPI itself speaks and ends */
+    if (level != MPI_THREAD_MULTIPLE)
+        DIE("this MPI lets no two threads call it at the same time (MPI_THREAD_MULTIPLE)");
+}
+
+static struct world start_world(int *argc, char ***argv, const struct options *options,
+                                bool threads)
+{
+    double launched = options->launched;
+    struct world world = {.valid = true};
+    double begin = now();
+    start_mpi(argc, argv, threads);
+    world.init_s = now() - begin;
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    speaker = world.rank;
+    if (launched > 0)
+        world.launch_s = since_launch(launched, world.rank);
+    int *host = hosts_of_all(world.size);
+    world.spot = host_by_host(host, world.size, world.rank);
+    OK(MPI_Comm_split(MPI_COMM_WORLD, host[world.rank], world.rank, &world.host));
+    free(host);
+    world.clock = examine_clock();
+    return world;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* What is prepared before a call and verified after it: buffers, and with --check their content. */
+#ifndef MPIGRAFT_REPLAY_ACTS_H
+#define MPIGRAFT_REPLAY_ACTS_H
+
+#include "sums.h"
+#include "words.h"
+
+/* Buffers of one-sided calls, which the MPI may use until the next synchronization. */
+static struct area *one_sided_area(int side, struct span span)
+{
+    static struct area *own[MOST_BUFFERS];
+    if (!own[side] || own[side]->bytes < (size_t)(span.high - span.low))
+        own[side] = take_area(span);
+    return own[side];
+}
+
+static void take_buffers(struct act *act)
+{
+    struct call *call = act->call;
+    describe_buffers(call);
+    for (int i = 0; i < MOST_BUFFERS; i++) {
+        act->areas[i] = NULL;
+        act->buffers[i] = NULL;
+        if (call->buffers[i] < 0 || in_place(call, call->buffers[i]))
+            continue;
+        struct span span = call->spans[i];
+        struct area *area = call->routine->one_sided ? one_sided_area(i, span) : take_area(span);
+        act->areas[i] = call->routine->one_sided ? NULL : area;
+        act->buffers[i] = area->memory - span.low;
+    }
+}
+
+/* ---- types and communicators of requests ---- */
+
+/* With --check: a program may free an object, and another may get its number, before a request is
+ * complete or is started again. Both need it, to know what lies where. */
+struct kept {
+    struct kept *next;
+    bool is_type;
+    int64_t id;
+    struct datatype type;
+    struct communicator comm;
+};
+
+static void keep_object(struct act *act, bool is_type, int64_t id)
+{
+    for (const struct kept *one = act->kept; one; one = one->next)
+        if (one->is_type == is_type && one->id == id)
+            return;
+    if (id <= 0 || (is_type && type_of(id)->handle == MPI_DATATYPE_NULL))
+        return; /* it is predefined, or there is none */
+    struct kept *one = need(1, sizeof *one);
+    *one = (struct kept){.next = act->kept, .is_type = is_type, .id = id};
+    if (is_type) {
+        one->type = *type_of(id);
+        OWN(PMPI_Type_dup(one->type.handle, &one->type.handle));
+    } else {
+        one->comm = *comm_of(id);
+        one->comm.handle = MPI_COMM_WORLD; /* packs as any other does */
+    }
+    act->kept = one;
+}
+
+static void keep_objects(struct act *act)
+{
+    const struct call *call = act->call;
+    for (int i = 0; i < call->routine->count; i++) {
+        const struct field *field = &call->fields[i];
+        char letter = call->routine->parameters[i].letter;
+        if (letter == 't' || letter == 'c')
+            keep_object(act, letter == 't', field->value);
+        for (int64_t k = 0; letter == 'T' && k < field->value; k++)
+            keep_object(act, true, field->array[k]);
+    }
+}
+
+/* Put them in the place of those that have their numbers now; once more: take them out again. */
+static void swap_objects(const struct act *act)
+{
+    for (struct kept *one = act->kept; one; one = one->next)
+        if (one->is_type) {
+            struct datatype now = *type_of(one->id);
+            *type_of(one->id) = one->type;
+            one->type = now;
+        } else {
+            struct communicator now = *comm_of(one->id);
+            *comm_of(one->id) = one->comm;
+            one->comm = now;
+        }
+}
+
+static void free_kept(struct act *act)
+{
+    while (act->kept) {
+        struct kept *one = act->kept;
+        act->kept = one->next;
+        if (one->is_type)
+            OWN(PMPI_Type_free(&one->type.handle));
+        free(one);
+    }
+}
+
+static void free_buffers(struct act *act)
+{
+    free_kept(act);
+    for (int i = 0; i < MOST_BUFFERS; i++) {
+        free_area(act->areas[i]);
+        act->areas[i] = NULL;
+    }
+}
+
+/* ---- what is checked ---- */
+
+static bool sends_message(const struct call *call)
+{
+    return call->routine->p2p && field_of(call, "dest", -1) >= 0 && call->routine->name[0] != 'P';
+}
+
+static bool receives_message(const struct call *call)
+{
+    return call->routine->p2p && parameter_of(call->routine, "source") >= 0 && call->buffers[0] >= 0;
+}
+
+static int receiving_side(const struct call *call)
+{
+    return call->buffers[1] >= 0 ? 1 : 0;
+}
+
+static int64_t tag_sent(const struct call *call)
+{
+    return field_of(call, "sendtag", field_of(call, "tag", 0));
+}
+
+static void poison(struct act *act, int side)
+{
+    if (act->areas[side])
+        memset(act->areas[side]->memory, 0xA5, act->areas[side]->bytes);
+}
+
+static void prepare_receive(struct act *act, struct communicator *comm, const struct call *call)
+{
+    if (act->source < 0 || act->tag < 0)
+        return;
+    act->number = message_number(comm, false, act->source, act->tag);
+    if (call->routine->duty == TRAFFIC && parameter_of(call->routine, "dest") < 0)
+        poison(act, 0);
+    if (call->buffers[1] >= 0)
+        poison(act, 1);
+}
+
+static void prepare_collective(struct act *act, struct communicator *comm)
+{
+    struct call *call = act->call;
+    const char *stem = stem_of(call->routine->name);
+    uint64_t number = ++comm->collectives;
+    if (among_neighbors(call->routine->name) || call->buffers[0] < 0)
+        return;
+    bool first_in_place = call->fields[call->buffers[0]].value == 1;
+    if (call->buffers[1] >= 0)
+        poison(act, 1);
+    else if (!strcmp(stem, "bcast"))
+        poison(act, 0);
+    if (moves_data(stem)) {
+        act->number = number;
+        fill_collective(call, stem, comm, number, act->buffers);
+    } else if (has_known_sum(call, stem) && (!first_in_place || call->buffers[1] >= 0)) {
+        act->number = number;
+        fill_sum(call, comm, number, act->buffers);
+    }
+}
+
+static bool has_data(const struct call *call)
+{
+    return call->routine->duty == TRAFFIC && call->buffers[0] >= 0;
+}
+
+/* Before the call, or when a persistent one is started. */
+static void prepare_data(struct act *act)
+{
+    struct call *call = act->call;
+    struct communicator *comm = comm_of(field_of(call, "comm", 0));
+    act->number = 0;
+    if (!checks.on || call->routine->duty != TRAFFIC || !comm->key || comm->far)
+        return;
+    if (!call->routine->p2p) {
+        prepare_collective(act, comm);
+        return;
+    }
+    if (sends_message(call)) {
+        int64_t dest = field_of(call, "dest", -1), tag = tag_sent(call);
+        uint64_t number = message_number(comm, true, dest, tag);
+        blocks_of_buffer(call, call->routine->parameters[call->buffers[0]].name);
+        if (blocks.count)
+            fill_block(act->buffers[0], blocks.items, comm, seed_of(comm, number, comm->rank, dest, tag));
+    }
+    if (receives_message(call))
+        prepare_receive(act, comm, call);
+}
+
+static void verify_message(const struct act *act, const struct communicator *comm, MPI_Status *status)
+{
+    const struct call *call = act->call;
+    int side = receiving_side(call), bytes = 0, cancelled = 0;
+    OWN(PMPI_Test_cancelled(status, &cancelled));
+    OWN(PMPI_Get_count(status, MPI_BYTE, &bytes));
+    blocks_of_buffer(call, call->routine->parameters[call->buffers[side]].name);
+    if (cancelled || !blocks.count)
+        return;
+    uint64_t seed = seed_of(comm, act->number, act->source, comm->rank, act->tag);
+    int64_t where = difference(act->buffers[side], blocks.items, comm, seed,
+                               bytes == MPI_UNDEFINED ? INT64_MAX : bytes);
+    if (where >= 0)
+        report_difference(call->routine->name, act->source, where);
+    else
+        checks.right++;
+}
+
+/* After the call, or when it is complete. */
+static void verify_data(const struct act *act, MPI_Status *status)
+{
+    const struct call *call = act->call;
+    if (!checks.on || !has_data(call))
+        return;
+    struct communicator *comm = comm_of(field_of(call, "comm", 0));
+    bool takes = !call->routine->p2p || receives_message(call) ||
+                 parameter_of(call->routine, "message") >= 0;
+    if (!act->number) {
+        checks.unchecked += takes;
+        return;
+    }
+    if (call->routine->p2p) {
+        verify_message(act, comm, status);
+        return;
+    }
+    const char *stem = stem_of(call->routine->name);
+    if (moves_data(stem))
+        verify_collective(call, stem, comm, act->number, act->buffers);
+    else
+        verify_sum(call, stem, comm, act->number, act->buffers);
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* Which build of an MPI's libraries is mapped: what nodes are compared by.
+ *
+ * The linker's build id lies in memory (PT_NOTE): no file is read for it. With the size of the file
+ * it is a library's content, "ID/SIZE". A library without one has "sha256:SUM". One rank of a node
+ * takes that sum, and only where MPIGRAFT_CONTENTS names a folder: the sum is kept in its file
+ * HOST.sums by device, inode, size and times, so that the next launch on the node reads no library.
+ */
+#ifndef MPIGRAFT_CONTENTS_H
+#define MPIGRAFT_CONTENTS_H
+
+#include <fcntl.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../common/json.h"
+#include "sha256.h"
+
+enum { MOST_ID = 32, MOST_SUMS = 1 << 20 };
+
+/* A file that is mapped for execution. */
+struct mapped {
+    char *path;
+    unsigned long long device, inode;
+    uintptr_t from, to;
+    struct stat status; /* of the file at `path`, if that is what is mapped; else its inode is 0 */
+    char id[2 * MOST_ID + 1];
+};
+
+struct mapped_list {
+    struct mapped *rows;
+    size_t count;
+};
+
+/* Whether a file is a part of an MPI: libmpi, what Open MPI has beside it, libfabric, UCX, PSM, and
+ * what these open. Graft copies have our name before theirs. */
+static bool is_mpi_part(const char *path)
+{
+    static const char own[] = "mpigraft-";
+    static const char *const begin[] = {"libmpi", "libopen-", "libfabric", "libuc", "libpsm",
+                                        "mca_"};
+    const char *name = strrchr(path, '/') + 1;
+    if (!strncmp(name, own, sizeof own - 1))
+        name += sizeof own - 1;
+    for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+        if (!strncmp(name, begin[i], strlen(begin[i])))
+            return strncmp(name, "libmpigraft", 11);
+    return strstr(name, "-fi.so");
+}
+
+/* The id in the notes of an object; false where they have none, or are not in memory. */
+static bool read_id(const struct dl_phdr_info *object, const ElfW(Phdr) *notes,
+                    char id[2 * MOST_ID + 1])
+{
+    bool loaded = false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        loaded |= segment->p_type == PT_LOAD && notes->p_vaddr >= segment->p_vaddr &&
+                  notes->p_vaddr + notes->p_filesz <= segment->p_vaddr + segment->p_filesz;
+    }
+    const char *at = (const char *)(object->dlpi_addr + notes->p_vaddr);
+    for (size_t left = loaded ? notes->p_filesz : 0; left >= sizeof(ElfW(Nhdr));) {
+        ElfW(Nhdr) note;
+        memcpy(&note, at, sizeof note);
+        size_t name = sizeof note + ((note.n_namesz + 3) & ~(size_t)3);
+        size_t whole = name + ((note.n_descsz + 3) & ~(size_t)3);
+        if (whole > left)
+            return false;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+            !memcmp(at + sizeof note, "GNU", 4) && note.n_descsz && note.n_descsz <= MOST_ID) {
+            for (size_t i = 0; i < note.n_descsz; i++)
+                snprintf(id + 2 * i, 3, "%02x", (unsigned char)at[name + i]);
+            return true;
+        }
+        at += whole;
+        left -= whole;
+    }
+    return false;
+}
+
+/* For dl_iterate_phdr: give the rows of `data` that this object's segments lie in its id. */
+static int note_id(struct dl_phdr_info *object, size_t size, void *data)
+{
+    (void)size;
+    const struct mapped_list *list = data;
+    struct mapped *row = NULL;
+    for (int i = 0; i < object->dlpi_phnum && !row; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        uintptr_t begin = object->dlpi_addr + segment->p_vaddr;
+        for (size_t n = 0; segment->p_type == PT_LOAD && n < list->count && !row; n++)
+            if (list->rows[n].from < begin + segment->p_memsz && list->rows[n].to > begin)
+                row = &list->rows[n];
+    }
+    for (int i = 0; row && i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_NOTE &&
+            read_id(object, &object->dlpi_phdr[i], row->id))
+            break;
+    return 0;
+}
+
+/* `,"contents":{PATH:"ID/SIZE",...}` of the parts of an MPI that have an id. */
+static void write_contents(FILE *out, const struct mapped_list *list)
+{
+    const char *comma = "";
+    dl_iterate_phdr(note_id, (void *)(uintptr_t)list);
+    fputs(",\"contents\":{", out);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct mapped *row = &list->rows[i];
+        if (!*row->id || !is_mpi_part(row->path))
+            continue;
+        fputs(comma, out);
+        json_string(out, row->path);
+        fprintf(out, ":\"%s/%lld\"", row->id, (long long)row->status.st_size);
+        comma = ",";
+    }
+    putc('}', out);
+}
+
+/* The sum of a file out of `sums`, else of its bytes, which is then added there. */
+static bool find_sum(const struct mapped *row, FILE *sums, char hex[SHA256_HEX])
+{
+    char key[160], line[300];
+    struct stat now;
+    const struct stat *own = &row->status;
+    snprintf(key, sizeof key, "%llu:%llu:%lld:%lld.%09ld:%lld.%09ld ",
+             (unsigned long long)own->st_dev, (unsigned long long)own->st_ino,
+             (long long)own->st_size, (long long)own->st_mtim.tv_sec, own->st_mtim.tv_nsec,
+             (long long)own->st_ctim.tv_sec, own->st_ctim.tv_nsec);
+    if (sums)
+        rewind(sums);
+    while (sums && fgets(line, sizeof line, sums))
+        if (!strncmp(line, key, strlen(key)) && strlen(line) == strlen(key) + SHA256_HEX)
+            return memcpy(hex, line + strlen(key), SHA256_HEX - 1), hex[SHA256_HEX - 1] = 0, true;
+    int handle = open(row->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (handle < 0)
+        return false;
+    bool read_all = !fstat(handle, &now) && S_ISREG(now.st_mode) && now.st_dev == own->st_dev &&
+                    now.st_ino == own->st_ino && sha256_of_file(handle, hex);
+    close(handle);
+    if (read_all && sums && !fseek(sums, 0, SEEK_END) && ftell(sums) < MOST_SUMS)
+        fprintf(sums, "%s%s\n", key, hex);
+    return read_all;
+}
+
+/* `,"sums":{PATH:"sha256:SUM",...}` of those that have none. */
+static void write_sums(FILE *out, const char *host, const struct mapped_list *list)
+{
+    const char *folder = getenv("MPIGRAFT_CONTENTS"), *comma = "";
+    char path[4600];
+    if (!folder || !*folder)
+        return;
+    mkdir(folder, 0700);
+    snprintf(path, sizeof path, "%s/%s.sums", folder, host);
+    int handle = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    FILE *sums = handle < 0 ? NULL : fdopen(handle, "a+");
+    fputs(",\"sums\":{", out);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct mapped *row = &list->rows[i];
+        char hex[SHA256_HEX];
+        if (*row->id || !row->status.st_ino || !is_mpi_part(row->path) ||
+            !find_sum(row, sums, hex))
+            continue;
+        fputs(comma, out);
+        json_string(out, row->path);
+        fprintf(out, ":\"sha256:%s\"", hex);
+        comma = ",";
+    }
+    putc('}', out);
+    if (sums)
+        fclose(sums);
+    else if (handle >= 0)
+        close(handle);
+}
+
+#endif
