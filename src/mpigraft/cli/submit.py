@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.common import flag, option, out, program, settings, tell, tell_unread
-from mpigraft.core.errors import UsageError
+from mpigraft.core.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
@@ -137,8 +137,8 @@ def find(store: Store, name: str) -> SubmissionRecord:
     same = [s for s in known if not name or s.campaign.startswith(name) or s.name == name]
     exact = [s for s in same if s.campaign == name]
     taken = [s for s in same if store.jobs(s.campaign)]
-    if not taken and not name:
-        raise UsageError.of("no-submission", folder=store.folder)
+    if not known or (not taken and not name):
+        raise MissingError.of("no-submission", folder=store.folder)
     if not same:
         names = ", ".join(f"{s.campaign[:8]} ({s.name})" for s in known[-8:]) or "there is none"
         raise UsageError.of("submission-unknown", name=name, folder=store.folder, names=names)

@@ -141,6 +141,8 @@ def _transports(
     transports = []
     for name in spec.transport or [name for name, one in offered.items() if not one.variant]:
         offer = offered.get(name)
+        if not any(name in transport_names(family) for family in Family):
+            resolve_transport(name, mpi, facts)  # says that there is none, as `run` does
         if offer is None or not offer.usable:
             why = offer.reason if offer else f"{mpi.family} has no transport of this name"
             skipped.append((f"{mpi.id}/{name}", why))

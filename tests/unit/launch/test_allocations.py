@@ -179,7 +179,7 @@ def test_pbs_names_a_host_for_each_process(tmp_path: Path) -> None:
     nodes.write_text("x1\nx1\nx2.site\nx2.site\n")
     found = find_allocation({"PBS_JOBID": "7.pbs", "PBS_NODEFILE": str(nodes)})
     assert found == Allocation(("x1", "x2.site"), "PBS job 7.pbs", "pbs", "7.pbs")
-    with pytest.raises(MissingError, match="cannot be read"):
+    with pytest.raises(UsageError, match="gone: No such file"):
         find_allocation({"PBS_JOBID": "7", "PBS_NODEFILE": str(tmp_path / "gone")})
 
 

@@ -43,8 +43,8 @@ def find_allocation(
 
     Hosts that a user names out of an allocation keep its scheduler and job. Names of other hosts
     are given to launchers as they are, since each node may resolve a name in its own way.
-    Raises UsageError for what cannot be read, MissingError for an agent or a file that is not
-    there and a Flux that does not answer.
+    Raises UsageError for what cannot be read, MissingError for an agent that is not there and a
+    Flux that does not answer.
     """
     if hosts and hostfile:
         raise UsageError.of("hosts-given-twice")
@@ -150,12 +150,11 @@ def _nameless(job: str, reason: str) -> UsageError:
 def read_hostfile(path: Path) -> tuple[str, ...]:
     """Read the hosts of a file, each once: the first word of each line; `#` begins a comment.
     What may follow a name (` slots=4`, `:4`) is ignored: a layout says how many ranks go where.
-    Raises UsageError for a line that names no host, MissingError for a file that cannot be read.
-    """
+    Raises UsageError for a line that names no host, and for a file that cannot be read."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError as error:
-        raise MissingError.of("file-unreadable", path=path, reason=error.strerror) from error
+        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
     hosts: list[str] = []
     for number, line in enumerate(lines, 1):
         if words := line.partition("#")[0].split():
