@@ -164,6 +164,19 @@ def test_a_scope_has_no_more_symbols_than_memory_can_hold(
         linking.unbound_symbols(files)
 
 
+def test_one_object_does_not_miss_more_symbols_than_can_be_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is compared, sorted and described for each host MPI: a million took minutes."""
+    main = reader.read_elf(compiled(tmp_path / "calls.so", CALLS))
+    missing = len(linking.unbound_symbols([main]))
+    monkeypatch.setattr(linking, "MAX_UNBOUND", missing)
+    assert len(linking.unbound_symbols([main])) == missing
+    monkeypatch.setattr(linking, "MAX_UNBOUND", missing - 1)
+    with pytest.raises(ElfError, match=rf"calls\.so: no library has {missing} of its symbols"):
+        linking.unbound_symbols([main])
+
+
 def test_symbols_that_are_not_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are read again and again, and each time all names of the file may be."""
     monkeypatch.setattr(tables, "MAX_NAMES", 0)

@@ -13,6 +13,7 @@ from mpigraft.binary.elf.reader import Elf, ElfError, Symbol
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
 MAX_SETS = 256  # sets of libraries whose missing symbols are cached
+MAX_UNBOUND = 1 << 14  # of one object; without one of its libraries an honest one misses hundreds
 MAX_SYMBOLS = 1 << 21  # of all of them; each takes a hundred bytes or two
 MAX_SCOPE = 1 << 20  # of one scope: all libraries of a desktop have a third of a million
 
@@ -68,7 +69,8 @@ def unbound_symbols(
 
     `objects`: one scope, such as a program's closure. `of`: the objects whose references count,
     when not all: those of a plugin, whose own objects are in the scope too. Raises ElfError for an
-    object whose symbols cannot be read, and for more than MAX_SCOPE symbols.
+    object whose symbols cannot be read, for more than MAX_SCOPE symbols, and for one object that
+    misses more than MAX_UNBOUND.
     """
     _bound_scope(objects)
     if of is not None:
@@ -175,6 +177,11 @@ class _Links:
         """Describe references, in the order of their names."""
         if not references:
             return
+        if len(references) > MAX_UNBOUND:
+            raise ElfError(
+                f"{self.file.name}: no library has {len(references):,} of its symbols, "
+                f"more than {MAX_UNBOUND:,}"
+            )
         libraries = {_reference(s): s.library for s in (*self.file.imported, *self.file.copied)}
         for name, version in sorted((r, "") if isinstance(r, str) else r for r in references):
             text = f"{name}@{version}" if version else name
