@@ -157,7 +157,7 @@ def _refuse_other_libmpi(
 def _refuse_unfit(guest: StackGuest, machine: Machine, *, whole: bool) -> Iterator[CheckResult]:
     """Raise CheckFailed for a program that does not run on what is injected, by the parts of the
     check; yield what was accepted of it. `whole`: it runs on an injected MPI. What is no ELF file,
-    such as a script, is passed over: what it starts is judged."""
+    such as a script, is passed over: what it starts is checked."""
     for path in (guest.started or guest.program.path, *guest.opened):
         with contextlib.suppress(UsageError):
             for fit in check_injected(read_stack(path), machine, whole=whole):

@@ -231,7 +231,7 @@ def _judged(process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], oth
     if not process.needs_mpi:
         return _Answer(mpi)
     try:
-        fit = process.judge(mpi, loaded)
+        fit = process.check(mpi, loaded)
     except MissingError as error:
         return _Answer(mpi, problem=error.message, fix=error.fix)
     errors = [f for f in fit.findings if f.level is Level.ERROR]

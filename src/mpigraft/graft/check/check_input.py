@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.injection.simulation import SimulatedProgram
 
 DF_BIND_NOW, DF_1_NOW = 8, 1
-NOT_CHECKED = "not checked"  # begins the text of a part that could not be judged
+NOT_CHECKED = "not checked"  # begins the text of a part that could not be checked
 MOST_LINES, LONGEST, LONGEST_SEEN = 1000, 1 << 16, 2000  # of a finding: lines, characters
 ORDER = (Level.INFO, Level.WARNING, Level.ERROR)
 

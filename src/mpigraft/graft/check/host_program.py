@@ -96,8 +96,8 @@ class HostProgram:
         """Simulate the loader for the same files in another environment."""
         return load_in_place([one.program for one in self.alone], environment)
 
-    def judge(self, mpi: MpiInstall, loaded: Sequence[Loaded]) -> Fit:
-        """Judge an MPI, given what `load` gave for its environment. Raises MissingError for an MPI
+    def check(self, mpi: MpiInstall, loaded: Sequence[Loaded]) -> Fit:
+        """Check an MPI, given what `load` gave for its environment. Raises MissingError for an MPI
         that cannot be read, CheckFailed for a program whose loader is not glibc's."""
         abi = read_abi(mpi)
         with reading_errors():

@@ -10,6 +10,7 @@ from mpigraft.core.model import CheckResult, Finding, Replace
 from mpigraft.core.numbers import counted
 from mpigraft.graft.check.check_input import CheckInput, base, binds_now, part, some, verb
 from mpigraft.graft.check.languages import CXX_SYMBOL, FORTRAN_SYMBOL
+from mpigraft.graft.injection.contents import node_numbers
 
 if TYPE_CHECKING:
     from mpigraft.binary import UnboundSymbol, UnmetVersion
@@ -166,20 +167,16 @@ def _kind(node: str) -> str:
     return re.sub(r"_([\d.]+|ABI_\w+|PRIVATE)$", "", node)
 
 
-def _number(node: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", node))
-
-
 def _lines(unmet: Iterable[UnmetVersion]) -> tuple[str, ...]:
-    rows = sorted(unmet, key=lambda u: (_number(u.node), u.library, u.by), reverse=True)
+    rows = sorted(unmet, key=lambda u: (node_numbers(u.node), u.library, u.by), reverse=True)
     return tuple(f"{u.by} needs {u.node} of {u.library}; {u.provider} lacks it" for u in rows)
 
 
 def _glibc(pair: CheckInput, unmet: set[UnmetVersion]) -> Finding:
-    node = max((u.node for u in unmet), key=_number)
+    node = max((u.node for u in unmet), key=node_numbers)
     users = sorted({base(u.by) for u in unmet})
     names, need = some(users), verb(users, "needs", "need")
-    if not _number(node):  # GLIBC_PRIVATE: what the parts of one glibc share
+    if not node_numbers(node):  # GLIBC_PRIVATE: what the parts of one glibc share
         return Finding.of(
             "glibc-mixed",
             names=names,
@@ -203,7 +200,7 @@ def _glibc(pair: CheckInput, unmet: set[UnmetVersion]) -> Finding:
 
 
 def _unmet(pair: CheckInput, library: str, kind: str, unmet: set[UnmetVersion]) -> Finding:
-    node = max((u.node for u in unmet), key=_number)
+    node = max((u.node for u in unmet), key=node_numbers)
     users = sorted({base(u.by) for u in unmet})
     names, need = some(users), verb(users, "needs", "need")
     ours = any(pair.ours(u.provider) for u in unmet)

@@ -26,7 +26,7 @@ class GuestCommand:
     """What a command starts. Paths are inside, canonical."""
 
     kind: CommandKind = CommandKind.MPI
-    program: str = ""  # that is judged: an ELF file; empty: nothing that is known
+    program: str = ""  # that is checked: an ELF file; empty: nothing that is known
     certain: tuple[str, ...] = ()  # modules of Python or R that it opens in any case
     possible: tuple[str, ...] = ()  # the same, on a condition
     notes: tuple[str, ...] = ()  # what is not known, as messages

@@ -168,7 +168,7 @@ def _read(
     cwd: str,
     depth: int,
 ) -> GuestCommand:
-    """Judge a script by what it starts; where it surely starts a launcher and no MPI program
+    """Describe a script by what it starts; where it surely starts a launcher and no MPI program
     beside, it is no program of a job."""
     if reading is NO_SCRIPT:
         return replace(_opaque(root, words, environment, cwd, depth), alone=True)
@@ -272,7 +272,7 @@ def _candidates(reading: ScriptReading, started: Sequence[Started]) -> tuple[str
 def _opaque(
     root: Root, words: list[str], environment: dict[str, str], cwd: str, depth: int
 ) -> GuestCommand:
-    """Judge a program that starts others by the first word behind it that names an MPI program."""
+    """Describe a program that starts others by the first word that names an MPI program."""
     for place, word in enumerate(words[1:], 1):
         _, entry = locate(root, word, environment, cwd) if "=" not in word else ("", None)
         if not is_executable(entry):
@@ -292,7 +292,7 @@ def _python(
     cwd: str,
     depth: int,
 ) -> GuestCommand:
-    """Judge a Python program by what it imports, and one without MPI by what it starts."""
+    """Describe a Python program by what it imports, and one without MPI by what it starts."""
     command = _imported(root, spelled, rest, environment, cwd)
     line = python_words.parse_words(rest)
     reader = ScriptReader(root, _finder(root), cwd)
@@ -317,7 +317,7 @@ def _python(
 def _imported(
     root: Root, spelled: str, rest: Sequence[str], environment: dict[str, str], cwd: str
 ) -> GuestCommand:
-    """Judge a Python program by what it imports."""
+    """Describe a Python program by what it imports."""
     entry = root.find(spelled)
     assert entry is not None
     line = python_words.parse_words(rest)

@@ -110,7 +110,7 @@ def decide_contents(guest: Guest, abi: MpiAbi, request: GraftRequest) -> GraftCo
         binds=_binds(state),
         environment=_environment(state),
         glibc=state.libc,
-        glibc_lacking=tuple(sorted(state.lacking, key=_by_number)),
+        glibc_lacking=tuple(sorted(state.lacking, key=node_numbers)),
         programs=tuple(one for b, a in pairs for one in compare_levels(b, a, state)),
         collisions=tuple(_collisions(state, after)),
         absent=tuple(sorted(state.absent.items())),
@@ -152,7 +152,8 @@ def keep_mpi(
     )
 
 
-def _by_number(node: str) -> tuple[int, ...]:
+def node_numbers(node: str) -> tuple[int, ...]:
+    """Give the numbers of a version node, by which it is newer than others."""
     return tuple(int(n) for n in re.findall(r"\d+", node))
 
 

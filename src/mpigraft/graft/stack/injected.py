@@ -1,4 +1,4 @@
-"""Judge what is injected into a stack now, whoever put it there, by the files that programs find.
+"""Check what is injected into a stack now, whoever put it there, by the files that programs find.
 
 `check`, `inject --verify` and `run --stack` share this. The copies in an override are read as an
 MPI of this machine is, so a generation that lacks a library, or that programs have outgrown, fails
@@ -56,7 +56,7 @@ class FilledOverride(PlannedOverride):
 def check_injected(
     stack: Stack, machine: Machine, checked: Checked = lambda _, __: None, *, whole: bool = True
 ) -> tuple[StackCheck, ...]:
-    """Judge each MPI that is injected, for the programs that find it first, and each libfabric or
+    """Check each MPI that is injected, for the programs that find it first, and each libfabric or
     UCX alone; nothing where none is. `whole` False: no MPI, for programs on the stack's own.
 
     Raises MissingError for what is in an override and cannot be read.
@@ -82,11 +82,11 @@ def check_injected(
     return (*checks, *_unread(stack, {slot for v in checks for slot in v.slots}))
 
 
-def _unread(stack: Stack, judged: Collection[Slot]) -> Iterator[StackCheck]:
+def _unread(stack: Stack, checked: Collection[Slot]) -> Iterator[StackCheck]:
     """Give a check of each override in which programs find no MPI any more, since files of the
     generation that is on are gone."""
     for slot in stack.slots:
-        findings = () if slot in judged else tuple(differences.incomplete(slot))
+        findings = () if slot in checked else tuple(differences.incomplete(slot))
         if findings:
             override = read_override(slot)
             mpi = override.active.mpi if override.active else "what is injected"
@@ -95,7 +95,7 @@ def _unread(stack: Stack, judged: Collection[Slot]) -> Iterator[StackCheck]:
 
 
 def _check_network(stack: Stack, machine: Machine, checked: Checked) -> Iterator[StackCheck]:
-    """Judge each libfabric or UCX that is injected alone, where a program takes it."""
+    """Check each libfabric or UCX that is injected alone, where a program takes it."""
     for slot in stack.slots:
         files = _files(slot)
         whole = any(binding_of(PurePosixPath(path).name) for path in files)

@@ -1,13 +1,12 @@
-"""Judge a host MPI for a whole stack: for each program, would it load that MPI, and nothing else.
+"""Check a host MPI for a whole stack: for each program, would it load that MPI, and nothing else.
 
-The parts of `graft.check` judge what a single guest's do, over the same simulation. They run once
+The parts of `graft.check` do as for a single guest, over the same simulation. They run once
 for the programs of a module, and for each program where something is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     pass
 
 OF_LAUNCHER = frozenset(["launcher-none", "pmi-unknown", "world-of-one"])
-BATCH = 48  # programs that are judged together, and in memory at once
+BATCH = 48  # programs that are checked together, and in memory at once
 
 Files = Callable[[Slot, frozenset[str]], Mapping[str, Elf]]  # of an override for these sonames
 Filled = Sequence[tuple[PlannedOverride, Sequence[StackProgram]]]  # what is searched, and by whom
@@ -87,22 +86,22 @@ def check_overrides(
     machine: Machine | None,
     checked: Checked = lambda _, __: None,
 ) -> StackCheck:
-    """Judge overrides that have `abi`, each under its programs; all others stay as they are.
+    """Check overrides that have `abi`, each under its programs; all others stay as they are.
     `findings` are those of the stack as a whole."""
     done = 0
     modules: list[ModuleCheck] = []
     glibc = ""
     reached: set[str] = set()
     for override, programs in filled:
-        judge = _Judge(stack, override, machine)
+        checker = _Checker(stack, override, machine)
         reached |= {p.path for p in programs}
         for module, group in groupby(sorted(programs, key=lambda p: (p.module, p.path)), _module):
             members = list(group)
             for at in range(0, len(members), BATCH):
-                modules.append(judge.module(module, members[at : at + BATCH]))
+                modules.append(checker.module(module, members[at : at + BATCH]))
                 done += len(members[at : at + BATCH])
                 checked(done, len(stack.programs))
-        glibc = glibc or judge.glibc
+        glibc = glibc or checker.glibc
     rest = [program for program in stack.programs if program.path not in reached]
     elsewhere = {
         p.slots: override_with_mpi(p, stack.slots) for p in {q.slots: q for q in rest}.values()
@@ -170,17 +169,8 @@ def _joined(parts: Sequence[ModuleCheck]) -> Iterator[ModuleCheck]:
 # ------------------------------------------------------------------ one override
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    findings: tuple[Finding, ...]
-
-    @property
-    def ok(self) -> bool:
-        return all(finding.level is not Level.ERROR for finding in self.findings)
-
-
-class _Judge:
-    """Judges programs that search one override."""
+class _Checker:
+    """Checks programs that search one override."""
 
     def __init__(self, stack: Stack, override: PlannedOverride, machine: Machine | None) -> None:
         self.stack, self.override, self.machine = stack, override, machine
@@ -194,7 +184,7 @@ class _Judge:
         self._closed: tuple[tuple[str, str], ...] | None = None
 
     def module(self, name: str, programs: Sequence[StackProgram]) -> ModuleCheck:
-        """Judge the programs of a module: together, and each for itself where that says no."""
+        """Check the programs of a module: together, and each for itself where they do not fit."""
         simulated, findings = [], []
         checks: list[ProgramCheck] = []
         for program in programs:
@@ -213,10 +203,10 @@ class _Judge:
             simulated.remove(one)
             checks.append(ProgramCheck(one.program.path, name, Fate.KEPT, "", (), "not-used"))
         findings += differences.of_others(checks, self.override)
-        whole = self.judge(simulated)
-        findings += whole.findings
+        together = self.check(simulated)
+        findings += together
         for one in simulated:
-            ok = whole.ok or self.judge([one]).ok
+            ok = _fits(together) or _fits(self.check([one]))
             fate = Fate.FITS if ok else Fate.REFUSED
             path, slot = one.program.path, self.override.slot.path
             checks.append(ProgramCheck(path, name, fate, slot, one.changes, ""))
@@ -229,9 +219,9 @@ class _Judge:
         whole = not self.override.part  # whose MPI a network library serves does not matter
         return whole and below(one.libmpi, other) and not any(mixed)
 
-    def judge(self, simulated: Sequence[StackSimulation]) -> _Judged:
+    def check(self, simulated: Sequence[StackSimulation]) -> tuple[Finding, ...]:
         """Check some programs together. One MPI of the stack's own represents all of them, so
-        programs of several are judged apart."""
+        programs of several are checked apart."""
         findings: dict[Finding, None] = {}
         by_mpi: dict[str, list[StackSimulation]] = {}
         for one in simulated:
@@ -248,7 +238,7 @@ class _Judge:
             found += differences.of_programs(group, self.override, self._duplicates)
             advised = (differences.advise_stack(f, self.override) for f in found)
             findings |= dict.fromkeys(advised)
-        return _Judged(tuple(findings))
+        return tuple(findings)
 
     def _contents(self, group: Sequence[StackSimulation]) -> GraftContents:
         """Describe what programs find in the override. What it opens is the same for all."""
@@ -284,3 +274,7 @@ class _Judge:
             programs = (one.program.path,)
             self._own[path] = find_own_mpi(self.simulator.bare, programs, {}) if path else None
         return self._own[path]
+
+
+def _fits(findings: Iterable[Finding]) -> bool:
+    return all(finding.level is not Level.ERROR for finding in findings)
