@@ -95,9 +95,9 @@ class Program:
 @cache
 def programs() -> dict[str, Program]:
     """Read programs.toml: each program by its name."""
-    import tomllib  # not on the path of `run`
+    from mpigraft.core.parsers import parse_toml  # not on the path of `run`
 
-    table = tomllib.loads((SOURCES / "programs.toml").read_text(encoding="utf-8"))
+    table = parse_toml((SOURCES / "programs.toml").read_text(encoding="utf-8"))
     return {
         name: Program(name, **{**row, "sources": tuple(SOURCES / file for file in row["sources"])})
         for name, row in table.items()
