@@ -39,9 +39,11 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 STRUCK = "[struck out]"
-# A secret inside of another value: `token=...` in a provider's options, a password in an address.
+# A secret inside of another value: `token=...` in a provider's options, `--token ...`, a password
+# in an address.
 INNER = re.compile(
-    r"((?:token|secret|passw(?:or)?d|passphrase|credentials?|api_?key)=[\"']?)"
+    r"((?:(?:token|secret|passw(?:or)?d|passphrase|credentials?|api[_-]?key)=|\bbearer\s+"
+    r"|--(?:token|secret|passw(?:or)?d|passphrase|credentials?|api[_-]?key)\s+)[\"']?)"
     r"(?!\[struck)[^\s,;&\"']{6,}|(?<=//)[^\s/@:\"']+:[^\s/@\"']+(?=@)",
     re.IGNORECASE,
 )
