@@ -1,6 +1,5 @@
 /* What mpigraft-bench takes the large-count functions and those of MPI-4 for, held against an MPI-4 header. */
-#include "../../../src/mpigraft/native/bench/mpi4.h"
-#include "../../../src/mpigraft/native/bench/large_count.h"
+#include "../../../src/mpigraft/native/bench/mpi_functions.h"
 
 #define SAME(name) large.name = MPI_##name##_c
 #define ADDS(name) mpi4.name = MPI_##name

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "mpi4.h"
+#include "mpi_functions.h"
 #include "../common/check.h"
 #include "../common/clock.h"
 #include "../common/conditions.h"
@@ -24,9 +24,8 @@
 #include "../probe/probe.h"
 #include "run.h"
 #include "selection.h"
-#include "startup.h"
-#include "table.h"
 #include "world.h"
+#include "table.h"
 
 /* ---- ranks and sizes ---- */
 

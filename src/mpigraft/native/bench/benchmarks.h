@@ -3,7 +3,7 @@
 #define MPIGRAFT_BENCHMARKS_H
 
 #include "../common/check.h"
-#include "large_count.h"
+#include "mpi_functions.h"
 #include "message.h"
 #include "run.h"
 

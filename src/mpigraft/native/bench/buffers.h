@@ -4,7 +4,7 @@
 
 #include "../common/check.h"
 #include "collectives.h"
-#include "large_count.h"
+#include "mpi_functions.h"
 #include "message.h"
 #include "onesided.h"
 #include "run.h"

@@ -8,14 +8,12 @@
 #ifndef MPIGRAFT_COLLECTIVES_H
 #define MPIGRAFT_COLLECTIVES_H
 
-#include "mpi4.h"
+#include "mpi_functions.h"
 #include "benchmarks.h"
 #include "../common/check.h"
 #include "compute.h"
-#include "large_count.h"
 #include "message.h"
 #include "run.h"
-#include "block_sizes.h"
 
 /* Ranks that are roots in turn: of persistent ones no more than have a request. */
 static int roots_of(const struct run *run)
@@ -165,7 +163,7 @@ static inline void unpack_from_root(struct run *run, int root)
         after(run, root);                                                                          \
     }
 
-/* Of ints alone, and as large_count.h has it. */
+/* Of ints alone, and as mpi_functions.h has it. */
 #define COLLECTIVE_OF_INTS(name, Name, ARGUMENTS, before, after)                                   \
     AT_ONCE(name, OK(MPI_##Name(ARGUMENTS())), before, after)                                      \
     STARTED(name, ARGUMENTS, before, after)                                                        \

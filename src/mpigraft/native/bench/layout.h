@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../common/check.h"
-#include "large_count.h"
+#include "mpi_functions.h"
 #include "run.h"
 
 enum {

@@ -9,7 +9,7 @@
 
 #include "../common/check.h"
 #include "collectives.h"
-#include "block_sizes.h"
+#include "message.h"
 #include "run.h"
 
 enum { DIMENSIONS = 2 };

@@ -9,7 +9,7 @@
 #define MPIGRAFT_ONESIDED_H
 
 #include "../common/check.h"
-#include "large_count.h"
+#include "mpi_functions.h"
 #include "message.h"
 #include "run.h"
 

@@ -3,7 +3,7 @@
 #ifndef MPIGRAFT_PERSISTENT_H
 #define MPIGRAFT_PERSISTENT_H
 
-#include "mpi4.h"
+#include "mpi_functions.h"
 #include "benchmarks.h"
 #include "../common/check.h"
 #include "message.h"

@@ -2,7 +2,7 @@
 #ifndef MPIGRAFT_SELECTION_H
 #define MPIGRAFT_SELECTION_H
 
-#include "mpi4.h"
+#include "mpi_functions.h"
 #include "options.h"
 #include "overlap.h"
 #include "table.h"

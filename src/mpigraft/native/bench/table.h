@@ -6,7 +6,7 @@
 #include "collectives.h"
 #include "neighbors.h"
 #include "onesided.h"
-#include "block_sizes.h"
+#include "message.h"
 #include "persistent.h"
 #include "run.h"
 #include "threads.h"

@@ -23,8 +23,8 @@
  *     z  0; or 1, source, tag: what a wildcard matched
  *     Z  how many, and as many (position, source, tag): the same of requests that were completed
  */
-#ifndef MPIGRAFT_RECORD_FILE_H
-#define MPIGRAFT_RECORD_FILE_H
+#ifndef MPIGRAFT_CALLS_RECORD_FILE_H
+#define MPIGRAFT_CALLS_RECORD_FILE_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* The machine's own counter, which is read in a few nanoseconds and runs at one rate on all cores
  * (constant_tsc on x86-64; the generic timer on aarch64). */
-#ifndef MPIGRAFT_TICKS_H
-#define MPIGRAFT_TICKS_H
+#ifndef MPIGRAFT_CALLS_TICKS_H
+#define MPIGRAFT_CALLS_TICKS_H
 
 #include <stdint.h>
 #include <time.h>

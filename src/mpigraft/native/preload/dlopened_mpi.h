@@ -11,8 +11,8 @@
  *
  * Not seen: a library that was opened with RTLD_DEEPBIND and has its own libc before this one.
  */
-#ifndef MPIGRAFT_OPENED_H
-#define MPIGRAFT_OPENED_H
+#ifndef MPIGRAFT_PRELOAD_DLOPENED_MPI_H
+#define MPIGRAFT_PRELOAD_DLOPENED_MPI_H
 
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* The MPI behind what is preloaded: where the functions are that a program meant to call. */
-#ifndef MPIGRAFT_REAL_H
-#define MPIGRAFT_REAL_H
+#ifndef MPIGRAFT_PRELOAD_NEXT_MPI_H
+#define MPIGRAFT_PRELOAD_NEXT_MPI_H
 
 #include <dlfcn.h>
 #include <link.h>

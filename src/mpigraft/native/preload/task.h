@@ -11,8 +11,8 @@
  *       "spawned":BOOL,        MPI_Comm_spawn started it
  *       "above":["PID.T",...]} its ancestors, up to the task's own process
  */
-#ifndef MPIGRAFT_TASK_H
-#define MPIGRAFT_TASK_H
+#ifndef MPIGRAFT_PRELOAD_TASK_H
+#define MPIGRAFT_PRELOAD_TASK_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "process.h"
+#include "node.h"
 #include "../common/rank_variables.h"
 
 #define TASK "MPIGRAFT_TASK"

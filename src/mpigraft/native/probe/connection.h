@@ -1,6 +1,6 @@
 /* One TCP connection: its two ends, and what it has sent and received by the kernel's count. */
-#ifndef MPIGRAFT_CONNECTION_H
-#define MPIGRAFT_CONNECTION_H
+#ifndef MPIGRAFT_PROBE_CONNECTION_H
+#define MPIGRAFT_PROBE_CONNECTION_H
 
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -1,6 +1,6 @@
 /* What the networks of this host have sent, by the counters of the kernel and of drivers. */
-#ifndef MPIGRAFT_WIRES_H
-#define MPIGRAFT_WIRES_H
+#ifndef MPIGRAFT_PROBE_NETWORK_COUNTERS_H
+#define MPIGRAFT_PROBE_NETWORK_COUNTERS_H
 
 #include <dirent.h>
 #include <stdbool.h>

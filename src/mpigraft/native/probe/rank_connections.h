@@ -5,8 +5,8 @@
  * choose, which finds the pairs and answers. A list of all ends on rank 0 was rejected: after an
  * all-to-all that is the square of the ranks.
  */
-#ifndef MPIGRAFT_SHARES_H
-#define MPIGRAFT_SHARES_H
+#ifndef MPIGRAFT_PROBE_RANK_CONNECTIONS_H
+#define MPIGRAFT_PROBE_RANK_CONNECTIONS_H
 
 #include <limits.h>
 #include <mpi.h>

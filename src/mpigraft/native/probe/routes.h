@@ -1,6 +1,6 @@
 /* By which interface the kernel sends from one address to another: its own answer, by netlink. */
-#ifndef MPIGRAFT_ROUTES_H
-#define MPIGRAFT_ROUTES_H
+#ifndef MPIGRAFT_PROBE_ROUTES_H
+#define MPIGRAFT_PROBE_ROUTES_H
 
 #include <ifaddrs.h>
 #include <linux/netlink.h>

@@ -4,8 +4,8 @@
  * No privilege is needed. What the walk cannot see is a gap, and named: sums are then what was sent
  * at least, and that nothing was sent cannot be known.
  */
-#ifndef MPIGRAFT_SOCKETS_H
-#define MPIGRAFT_SOCKETS_H
+#ifndef MPIGRAFT_PROBE_SOCKETS_H
+#define MPIGRAFT_PROBE_SOCKETS_H
 
 #include <dirent.h>
 #include <errno.h>

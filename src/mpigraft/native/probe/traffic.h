@@ -2,8 +2,8 @@
  *
  * Each function returns an MPI error code and never ends the program.
  */
-#ifndef MPIGRAFT_TRAFFIC_H
-#define MPIGRAFT_TRAFFIC_H
+#ifndef MPIGRAFT_PROBE_TRAFFIC_H
+#define MPIGRAFT_PROBE_TRAFFIC_H
 
 #include <mpi.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* What MPI_T says in integers as words, and the values of its variables. */
-#ifndef MPIGRAFT_TOOL_H
-#define MPIGRAFT_TOOL_H
+#ifndef MPIGRAFT_QUERY_MPI_T_NAMES_H
+#define MPIGRAFT_QUERY_MPI_T_NAMES_H
 
 #include <math.h>
 #include <stdbool.h>

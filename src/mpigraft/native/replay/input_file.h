@@ -1,7 +1,7 @@
 /* The file that a replay reads: made by Python of a record, an entry for each rank and its part,
  * which is what the rank wrote (record_file.h). A rank reads its own part alone. */
-#ifndef MPIGRAFT_REPLAY_FILE_H
-#define MPIGRAFT_REPLAY_FILE_H
+#ifndef MPIGRAFT_REPLAY_INPUT_FILE_H
+#define MPIGRAFT_REPLAY_INPUT_FILE_H
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef MPIGRAFT_REPLAY_REQUESTS_H
 #define MPIGRAFT_REPLAY_REQUESTS_H
 
-#include "made.h"
+#include "acts.h"
 #include "walk.h"
 
 enum { LOOK_AHEAD = 1 << 20 }; /* calls */

@@ -10,8 +10,8 @@
  * bytes of the last answer that the program left unread, or ALL_OF_IT where it was gone before the
  * answer came. Numbers have 4 bytes, in network order.
  */
-#ifndef MPIGRAFT_STDIN_H
-#define MPIGRAFT_STDIN_H
+#ifndef MPIGRAFT_START_STDIN_H
+#define MPIGRAFT_START_STDIN_H
 
 #include <errno.h>
 #include <stdbool.h>

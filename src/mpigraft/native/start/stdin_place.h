@@ -1,6 +1,6 @@
 /* Where ranks find mpigraft-stdin: its sockets, and the file that names them (stdin.h). */
-#ifndef MPIGRAFT_STDIN_PLACE_H
-#define MPIGRAFT_STDIN_PLACE_H
+#ifndef MPIGRAFT_START_STDIN_PLACE_H
+#define MPIGRAFT_START_STDIN_PLACE_H
 
 #include "stdin.h"
 

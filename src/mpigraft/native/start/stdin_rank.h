@@ -1,6 +1,6 @@
 /* The rank's side of stdin.h: descriptor 0 becomes what mpigraft-stdin hands over. */
-#ifndef MPIGRAFT_STDIN_RANK_H
-#define MPIGRAFT_STDIN_RANK_H
+#ifndef MPIGRAFT_START_STDIN_RANK_H
+#define MPIGRAFT_START_STDIN_RANK_H
 
 #include "stdin.h"
 

@@ -1,13 +1,15 @@
 /* What timing decides of completions is kept out of a record where nothing depends on it, so that
- * steps that repeat stay equal; for recorder.h.
+ * steps that repeat stay equal.
  *
  * MPI_Waitany, Testany, Waitsome and Testsome say "any one of these requests", once for each that
  * completed. The array of requests keeps their numbers until all are complete: which of them is
  * first changes neither what later calls name nor what later requests are called. Sources that
  * receives of any source got are put in order among receives that are the same.
  */
-#ifndef MPIGRAFT_RECORDER_CROWDS_H
-#define MPIGRAFT_RECORDER_CROWDS_H
+#ifndef MPIGRAFT_TRACE_COMPLETION_GROUPS_H
+#define MPIGRAFT_TRACE_COMPLETION_GROUPS_H
+
+#include "record_fields.h"
 
 enum { CROWDS = 16 };
 

@@ -7,8 +7,8 @@
  * former places of what was added last, so that a call costs the same however long the run is.
  * Windows are compared by a polynomial hash of 64 bits of their prefix, and then one by one.
  */
-#ifndef MPIGRAFT_RECORDER_FOLD_H
-#define MPIGRAFT_RECORDER_FOLD_H
+#ifndef MPIGRAFT_TRACE_FOLD_H
+#define MPIGRAFT_TRACE_FOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

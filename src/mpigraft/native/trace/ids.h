@@ -1,8 +1,8 @@
 /* Numbers for handles: the smallest that is free, so that steps that make and free the same
  * objects get the same numbers. Several requests that were complete at once may have one handle:
  * a number each. */
-#ifndef MPIGRAFT_RECORDER_IDS_H
-#define MPIGRAFT_RECORDER_IDS_H
+#ifndef MPIGRAFT_TRACE_IDS_H
+#define MPIGRAFT_TRACE_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * Offsets count from the start of the slot; 0 is none. Numbers are those of the machine
  * (little-endian), times are ticks of its counter (ticks.h).
  */
-#ifndef MPIGRAFT_TRACE_FILE_H
-#define MPIGRAFT_TRACE_FILE_H
+#ifndef MPIGRAFT_TRACE_NODE_FILE_H
+#define MPIGRAFT_TRACE_NODE_FILE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* The record's beginning, and its file at the end. */
-#ifndef MPIGRAFT_RECORDER_WRITE_H
-#define MPIGRAFT_RECORDER_WRITE_H
+#ifndef MPIGRAFT_TRACE_RECORD_WRITER_H
+#define MPIGRAFT_TRACE_RECORD_WRITER_H
 
 #include "../calls/recorded.h"
 #include "recorder.h"

@@ -1,6 +1,6 @@
 /* The MPI behind what is preloaded, asked without its header: handles of three ABIs. */
-#ifndef MPIGRAFT_HANDLES_H
-#define MPIGRAFT_HANDLES_H
+#ifndef MPIGRAFT_WITNESS_HANDLES_H
+#define MPIGRAFT_WITNESS_HANDLES_H
 
 #include <stdint.h>
 #include <stdio.h>

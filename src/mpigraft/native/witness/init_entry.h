@@ -1,7 +1,7 @@
 /* What a process notes before it enters MPI: a job may fail or hang inside of MPI_Init, and then
  * nothing else says which libmpi was loaded. rank_record.h says where it is written. */
-#ifndef MPIGRAFT_ENTERED_H
-#define MPIGRAFT_ENTERED_H
+#ifndef MPIGRAFT_WITNESS_INIT_ENTRY_H
+#define MPIGRAFT_WITNESS_INIT_ENTRY_H
 
 #include "rank_record.h"
 

@@ -1,7 +1,7 @@
 /* A child of MPI_Comm_spawn that enters another MPI than its parents' never joins them, and they wait
  * for it: the job is ended, before the child starts, or before it enters. */
-#ifndef MPIGRAFT_OTHER_MPI_H
-#define MPIGRAFT_OTHER_MPI_H
+#ifndef MPIGRAFT_WITNESS_OTHER_MPI_H
+#define MPIGRAFT_WITNESS_OTHER_MPI_H
 
 #include <link.h>
 #include <signal.h>

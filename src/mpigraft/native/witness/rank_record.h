@@ -13,8 +13,8 @@
  *
  * In both files a line says which process of the launch it is about (task.h).
  */
-#ifndef MPIGRAFT_RECORD_H
-#define MPIGRAFT_RECORD_H
+#ifndef MPIGRAFT_WITNESS_RANK_RECORD_H
+#define MPIGRAFT_WITNESS_RANK_RECORD_H
 
 #include <ctype.h>
 #include <dirent.h>
@@ -33,7 +33,6 @@
 #include "contents.h"
 #include "../common/json.h"
 #include "../preload/node.h"
-#include "../preload/process.h"
 #include "../preload/task.h"
 
 struct place {

@@ -9,8 +9,8 @@
  * another library in Open MPI 4 and 5, MPICH 4 and 5 and Intel MPI 2021, mpi_f08 included. One
  * call may pass both names, which is why the inner one is handed on as it is.
  */
-#ifndef MPIGRAFT_SPAWNING_H
-#define MPIGRAFT_SPAWNING_H
+#ifndef MPIGRAFT_WITNESS_SPAWNING_H
+#define MPIGRAFT_WITNESS_SPAWNING_H
 
 #include <errno.h>
 #include <fcntl.h>
