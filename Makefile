@@ -72,7 +72,7 @@ lock: ## hash the newest versions of all requirements (needs uv)
 	@tools/lock
 
 clean: ## remove what make made in this tree
-	rm -rf $(VENV) $(NATIVE)/prebuilt build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(NATIVE)/prebuilt $(NATIVE)/calls/calls.h $(NATIVE)/calls/recorded.h build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/.runtime: requirements.txt requirements-build.txt tools/setup
 	@tools/setup venv
@@ -87,6 +87,6 @@ $(VENV)/.package: pyproject.toml src/mpigraft/__init__.py $(VENV)/.runtime
 	@tools/setup package
 	@touch $@
 
-$(PREBUILT): tools/build_natives.py $(NATIVE)/programs.toml $(wildcard $(NATIVE)/*/*.[ch]) $(VENV)/.package
+$(PREBUILT): tools/build_natives.py tools/write_calls.py tools/calls.toml $(NATIVE)/programs.toml $(wildcard $(NATIVE)/*/*.[ch]) $(VENV)/.package
 	@$(BIN)/python tools/build_natives.py
 	@touch $@

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from mpigraft.binary.elf import reader  # noqa: E402
 from mpigraft.core.errors import MpigraftError  # noqa: E402
@@ -36,6 +36,7 @@ from mpigraft.native.programs import (  # noqa: E402
     programs,
     unlinked,
 )
+from tools.write_calls import write_tables  # noqa: E402
 
 GLIBC = (2, 17)  # of RHEL 7 and SLES 12, and the oldest with an aarch64 port
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -195,6 +196,7 @@ def main() -> int:
             Family.OPENMPI: asked.openmpi or fetch.fetch_mpi(Family.OPENMPI),
             Family.MPICH: asked.mpich or fetch.fetch_mpi(Family.MPICH),
         }
+        write_tables(headers[Family.MPICH] / "include", headers[Family.OPENMPI] / "include")
         for architecture in asked.arch or ARCHITECTURES:
             build(architecture, headers)
             sys.stdout.write(f"built the C programs for {architecture}\n")

@@ -1,6 +1,5 @@
-"""Write native/calls/*.h: MPI's C functions as rows, of which the trace library makes wrappers.
-
-    tools/write_calls.py
+"""Write native/calls/calls.h and recorded.h when the C programs are built: MPI's C functions as
+rows, of which the trace library makes wrappers.
 
 The prototypes are those of MPICH's mpi_proto.h, which has all of MPI 4 with the standard's names
 of arguments. What a call says of its data is derived from these names (`shape`).
@@ -18,8 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from mpigraft.core.model import Family  # noqa: E402
-from mpigraft.discovery.install import fetch  # noqa: E402
 from mpigraft.native.programs import SOURCES  # noqa: E402
 
 PROTOTYPE = re.compile(r"\bint (MPI_\w+)\(([^;]*?)\)\s*(?:MPICH[^;]*)?;", re.DOTALL)
@@ -33,7 +30,17 @@ LEFT_OUT = re.compile(
     r"Type_(hindexed|hvector|struct|extent|lb|ub)$|Get_hw_resource_info|Initialized|Finalized|"
     r"\w*_errhandler$|Info_|Error_|Add_error|Remove_error|Is_thread_main|Get_address"
 )
+KINDS = ("collective", "io", "nonblocking", "objects", "onesided", "p2p")
 HEAD = "/* Made by tools/write_calls.py of MPICH's mpi_proto.h: not to be edited. */\n"
+CALLS = """\
+/* The functions of MPI that are traced, as rows: CALL(name, parameters, arguments, what comes
+ * before with `waits`, what it moves), and LARGE for the form of a CALL with counts of MPI_Count.
+ * Included where both are defined, as often as they are needed: there is no guard. */
+"""
+RECORDED = """\
+/* How each routine is recorded: its FIELDS (record_file.h), what writes them before the call (IN)
+ * and after it (OUT). Included once. */
+"""
 COLLECTIVES = ("barrier", "bcast", "gather", "scatter", "alltoall", "reduce", "scan")
 P2P = re.compile(
     r"i?[bsr]?send|i?m?recv|psend|precv|pready|parrived|start|wait|test(all|any|some|)$|i?m?probe|"
@@ -57,7 +64,7 @@ class Row:
 
     @property
     def kind(self) -> str:
-        """The file that it stands in."""
+        """What kind of call it is, one of KINDS."""
         lower = self.base.lower()
         if lower.startswith("file_") or "datarep" in lower:
             return "io"
@@ -339,10 +346,10 @@ def _outputs(row: Row, ins: list[str], outs: list[str]) -> str:
     return letters
 
 
-def recorded(rows_of_kind: list[Row]) -> str:
-    """The text of a recorded_*.h: for each routine that is recorded, three macros."""
-    text = HEAD
-    for row in rows_of_kind:
+def recorded(own: list[Row]) -> str:
+    """For each routine that is recorded, three macros."""
+    text = ""
+    for row in own:
         letters, ins, outs = fields(row)
         if row.name != row.base or not letters:
             continue
@@ -350,7 +357,7 @@ def recorded(rows_of_kind: list[Row]) -> str:
             outs.append("count_collective(comm);")
         text += _macro(f"FIELDS_{row.name}", [f'"{letters}"'])
         text += _macro(f"IN_{row.name}", ins) + _macro(f"OUT_{row.name}", outs)
-    return text if text != HEAD else ""
+    return text
 
 
 def _macro(name: str, parts: list[str]) -> str:
@@ -366,34 +373,26 @@ def _macro(name: str, parts: list[str]) -> str:
     return " \\\n".join(out) + "\n"
 
 
-def calls(rows_of_kind: list[Row], known: set[str]) -> str:
-    """The text of a calls_*.h. What Open MPI lacks stands apart: a module whose reference to it is
+def calls(own: list[Row], known: set[str]) -> str:
+    """The rows of one kind. What Open MPI lacks stands apart: a module whose reference to it is
     weak, as mpi4py's, finds what is preloaded, and calls it."""
-    lacking = [line(row) for row in rows_of_kind if row.name not in known]
+    lacking = [line(row) for row in own if row.name not in known]
     apart = ["#ifndef OPEN_MPI\n", *lacking, "#endif\n"] if lacking else []
-    return "".join([HEAD, *(line(row) for row in rows_of_kind if row.name in known), *apart])
+    return "".join([*(line(row) for row in own if row.name in known), *apart])
 
 
-def tables(header: Path, openmpi: Path) -> dict[str, str]:
-    """The text of each file, by its name, from the headers of MPICH and of Open MPI."""
-    every = rows(header)
-    known = set(re.findall(r"\bMPI_(\w+)\s*\(", openmpi.read_text(encoding="utf-8")))
+def tables(mpich: Path, openmpi: Path) -> dict[str, str]:
+    """The text of each file, by its name, from the headers in two folders."""
+    every = rows(mpich / "mpi_proto.h")
+    known = set(re.findall(r"\bMPI_(\w+)\s*\(", (openmpi / "mpi.h").read_text(encoding="utf-8")))
     taken = {row.name for row in every if row.name == row.base}
-    texts = {}
-    for kind in ("p2p", "collective", "nonblocking", "onesided", "io", "objects"):
-        own = [r for r in every if r.kind == kind and r.base in taken]
-        texts[f"calls_{kind}.h"] = calls(own, known)
-        if text := recorded(own):
-            texts[f"recorded_{kind}.h"] = text
-    return texts
+    kinds = [[r for r in every if r.kind == kind and r.base in taken] for kind in KINDS]
+    return {
+        "calls.h": HEAD + CALLS + "".join(calls(own, known) for own in kinds),
+        "recorded.h": HEAD + RECORDED + "".join(map(recorded, kinds)),
+    }
 
 
-def main() -> int:
-    mpich, openmpi = (fetch.fetch_mpi(one) / "include" for one in (Family.MPICH, Family.OPENMPI))
-    for name, text in tables(mpich / "mpi_proto.h", openmpi / "mpi.h").items():
+def write_tables(mpich: Path, openmpi: Path) -> None:
+    for name, text in tables(mpich, openmpi).items():
         (SOURCES / "calls" / name).write_text(text, encoding="ascii")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -203,6 +203,21 @@ def test_another_wrapper_is_another_build(home: Path, programs: Path, tmp_path: 
     assert first.digest != other.digest
 
 
+def test_a_program_without_its_generated_table_is_left_out(
+    home: Path, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a checkout in which `make natives` did not run: all others are built."""
+    script = 'while [ "$1" != -o ]; do [ "$1" ] || exit 0; shift; done; echo built > "$2"'
+    mpi = fake_wrapper(tmp_path, script)
+    known = natives.programs()
+    lacks = {**known, REPLAY: replace(known[REPLAY], generated=("calls/none.h",))}
+    monkeypatch.setattr(natives, "programs", lambda: lacks)
+    assert natives.choose_natives(mpi, HERE, "mpicc").bench.is_file()
+    assert natives.choose_tool(VARS, mpi, HERE, "mpicc").is_file()
+    with pytest.raises(MissingError, match=f"{REPLAY} is not built"):
+        natives.choose_tool(REPLAY, mpi, HERE, "mpicc")
+
+
 def test_a_home_that_cannot_be_written_is_said(home: Path, programs: Path, tmp_path: Path) -> None:
     mpi = fake_wrapper(tmp_path, "exit 0")
     home.write_text("a file where a folder should be", encoding="ascii")

@@ -85,6 +85,7 @@ class Program:
     sources: tuple[Path, ...]
     links: Literal["mpi", "types", "none"]
     static: bool = False
+    generated: tuple[str, ...] = ()
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -191,8 +192,9 @@ def choose_tool(name: str, mpi: MpiInstall, architecture: str, build: str = "pre
     """Choose VARS, SPAWN or REPLAY for `mpi`: values of BENCH stay comparable where only they
     changed. Raises as `choose_natives`."""
     if build != "prebuilt":
-        return choose_natives(mpi, architecture, build).bench.parent / name
-    path = PREBUILT / architecture / mpi.abi / name
+        path = choose_natives(mpi, architecture, build).bench.parent / name
+    else:
+        path = PREBUILT / architecture / mpi.abi / name
     return _there(path, mpi, architecture, "is queried with it")
 
 
@@ -273,7 +275,12 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
 
 def _built_here() -> list[Program]:
     """The programs of a build: the preloaded library of an ABI's types is in none."""
-    return [program for program in programs().values() if program.links != "types"]
+    return [
+        program
+        for program in programs().values()
+        if program.links != "types"
+        and all((SOURCES / name).is_file() for name in program.generated)
+    ]
 
 
 def _compiler(architecture: str) -> Path | None:
