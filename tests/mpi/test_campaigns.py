@@ -20,7 +20,7 @@ from mpigraft.core.process.command import run_command
 from mpigraft.evidence import runner
 from mpigraft.evidence.keys import evidence_key
 from mpigraft.native import programs as natives
-from mpigraft.native.programs import BENCHMARKS, Natives
+from mpigraft.native.programs import Natives, benchmarks
 from mpigraft.native.programs import choose_natives as real_natives
 from mpigraft.store import Store, Writer
 from tests.mpi.campaigns import (
@@ -293,4 +293,4 @@ def test_the_benchmarks_that_can_be_asked_for_are_those_of_the_program(machine: 
     program = real_natives(mpi, machine.cpu.architecture).bench
     paths = {row.name: row.value or "" for row in mpi.environment}
     listed = subprocess.run([program, "--list"], env=paths, capture_output=True, text=True)
-    assert tuple(listed.stdout.split()) == BENCHMARKS
+    assert tuple(listed.stdout.split()) == tuple(benchmarks())

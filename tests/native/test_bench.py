@@ -12,7 +12,7 @@ import pytest
 from mpigraft.bench.suites import native
 from mpigraft.core.model import METRICS, Abi, Family
 from mpigraft.core.process.command import run_command
-from mpigraft.native.programs import BENCH, BENCHMARKS, OWN_BENCHMARKS
+from mpigraft.native.programs import BENCH, benchmarks, own_benchmarks
 from tests.native.native_world import World, compile_c, records, values
 
 pytestmark = pytest.mark.mpi
@@ -45,8 +45,8 @@ def list_of(world: World) -> list[str]:
 
 
 def test_the_list_is_what_is_documented(world: World) -> None:
-    assert list_of(world) == list(BENCHMARKS)
-    assert [name for name in BENCHMARKS if name in NAMES] == list(NAMES)
+    assert list_of(world) == list(benchmarks())
+    assert [name for name in benchmarks() if name in NAMES] == list(NAMES)
 
 
 @pytest.mark.parametrize(("family", "abi"), RUNS, ids=str)
@@ -151,7 +151,7 @@ def test_counts(world: World, counts: str, ranks: int) -> None:
 )
 def test_every_benchmark_as_osu_has_it(world: World, family: Family, ranks: int) -> None:
     """Part of its name, so that such a value is never held against another one; data checked."""
-    names = [name for name in HERE if name not in OWN_BENCHMARKS]
+    names = [name for name in HERE if name not in own_benchmarks()]
     words = ("--like", "osu", "--max", "512", "--benchmark")
     done = world.bench(family, *words, ",".join([*names, "memory"]), ranks=ranks)
     assert done.code == 0, done.text()

@@ -10,7 +10,7 @@ import pytest
 from mpigraft.bench.suites import native
 from mpigraft.core.model import METRICS, Abi, Better, Family
 from mpigraft.discovery.install import fetch
-from mpigraft.native.programs import BENCHMARKS, OWN_BENCHMARKS
+from mpigraft.native.programs import benchmarks, own_benchmarks
 from tests.native.native_world import World, compile_c, records, values
 from tests.native.test_bench import NAMES as PLAIN
 from tests.native.test_bench import RUNS
@@ -57,8 +57,8 @@ def sound(names: tuple[str, ...], family: Family) -> list[str]:
 
 
 def test_these_and_the_plain_ones_are_all() -> None:
-    assert {*PLAIN, *ALL, "latency_mt"} == set(BENCHMARKS)
-    assert len(BENCHMARKS) == len(PLAIN) + len(ALL) + 1
+    assert {*PLAIN, *ALL, "latency_mt"} == set(benchmarks())
+    assert len(benchmarks()) == len(PLAIN) + len(ALL) + 1
 
 
 @pytest.mark.parametrize(("family", "abi"), RUNS, ids=str)
@@ -151,7 +151,7 @@ def test_datatypes_and_counts_of_each_kind(world: World, more: tuple[str, str]) 
 
 
 def test_as_osu_has_them(world: World) -> None:
-    names = [name for name in ALL if name not in OWN_BENCHMARKS]
+    names = [name for name in ALL if name not in own_benchmarks()]
     words = ("--like", "osu", "--benchmark", ",".join(names), "--min", "8", "--max", "8")
     done = world.bench(Family.MPICH, *words)
     assert done.code == 0, done.text()

@@ -13,7 +13,7 @@ from mpigraft.bench.suites import osu
 from mpigraft.core.model import Abi, Family
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.knowledge.fit.ranks import rank_table
-from mpigraft.native.programs import BENCH, BENCHMARKS, OWN_BENCHMARKS
+from mpigraft.native.programs import BENCH, benchmarks, own_benchmarks
 from tests.native.native_world import World, records
 
 pytestmark = pytest.mark.mpi
@@ -131,7 +131,7 @@ def test_any_text_is_a_size_or_refused(world: World, text: str) -> None:
 
 def test_what_can_be_timed_like_osu_is_listed(world: World) -> None:
     told = ask(world, "--list", "--like", "osu").stdout.decode().split()
-    assert told == [f"{name},like=osu" for name in BENCHMARKS if name not in OWN_BENCHMARKS]
+    assert told == [f"{name},like=osu" for name in benchmarks() if name not in own_benchmarks()]
 
 
 # ------------------------------------------------------------------ OSU's layout

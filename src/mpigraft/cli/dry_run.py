@@ -88,9 +88,9 @@ def _launch(step: Step) -> str:
 def benchmark_lines(spec: CampaignSpec) -> list[str]:
     """Every benchmark that can be named, by suite."""
     from mpigraft.bench import NATIVE, PROGRAM_SUITES
-    from mpigraft.native import BENCHMARKS
+    from mpigraft.native import benchmarks
 
-    lines = [f"{NATIVE}:{name}" for name in BENCHMARKS]
+    lines = [f"{NATIVE}:{name}" for name in benchmarks()]
     for suite, programs in PROGRAM_SUITES.items():
         lines += [f"{suite}:{name}" for name in programs.names(spec)]
     return lines

@@ -12,14 +12,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.native.programs import ALONE as ALONE
     from mpigraft.native.programs import BENCHMARK_OPTIONS as BENCHMARK_OPTIONS
-    from mpigraft.native.programs import BENCHMARKS as BENCHMARKS
     from mpigraft.native.programs import NOW as NOW
-    from mpigraft.native.programs import OWN_BENCHMARKS as OWN_BENCHMARKS
     from mpigraft.native.programs import STARTUP as STARTUP
     from mpigraft.native.programs import VARS as VARS
     from mpigraft.native.programs import Natives as Natives
+    from mpigraft.native.programs import benchmarks as benchmarks
     from mpigraft.native.programs import choose_natives as choose_natives
     from mpigraft.native.programs import choose_tool as choose_tool
+    from mpigraft.native.programs import own_benchmarks as own_benchmarks
     from mpigraft.native.programs import settings_library as settings_library
     from mpigraft.native.programs import sources as sources
 else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -28,31 +29,15 @@ from mpigraft.core.write import make_folder
 
 SOURCES = Path(__file__).parent
 PREBUILT = SOURCES / "prebuilt"
-# What mpigraft-bench --list prints; a test holds the two together.
-COLLECTIVES = (  # each is called at once, started (i...) and made ready once (..._persistent)
-    "barrier", "bcast", "allreduce", "reduce", "reduce_scatter", "reduce_scatter_block", "gather",
-    "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv",
-    "alltoallw",
-)  # fmt: skip
-AMONG_NEIGHBORS = tuple(f"neighbor_{name}" for name in COLLECTIVES[-5:])
-BENCHMARKS = (
-    "latency", "bw", "bibw", "multi_lat", "mbw_mr", "pairs", "barrier", "bcast", "allreduce",
-    "reduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
-    "alltoallv", "reduce_scatter", "reduce_scatter_block", "alltoallw", "put_lat", "put_bw",
-    "get_lat", "get_bw", "acc_lat", "get_acc_lat", "fop_lat", "cas_lat", "latency_persistent",
-    "bw_persistent", "bibw_persistent", "partitioned_latency", "latency_mt",
-    *(f"i{name}" for name in COLLECTIVES),
-    *(f"{name}_persistent" for name in COLLECTIVES),
-    *(kind + name for name in AMONG_NEIGHBORS for kind in ("", "i")),
-    "init_time", "launch_time", "memory",
-)  # fmt: skip
+# A row of bench/table.h: a benchmark, or a collective in one of its forms. Those without a title
+# OSU has not, or makes in another way.
+ROW = re.compile(
+    r'^    \{"(?P<name>\w+)", (?P<title>")?|'
+    r'^    (?P<form>[A-Z]+)_ROW\((?P<collective>\w+), (?:"[^"]*", TITLED(?P<titled>,))?',
+    re.MULTILINE,
+)
+FORMS = {"STARTED": ("i{}",), "READY": ("{}_persistent",), "NEIGHBOR": ("{}", "i{}")}
 STARTUP = ("init_time", "launch_time", "memory")  # of which one rank has a value too
-# That OSU has none of, or makes in another way.
-OWN_BENCHMARKS = (
-    "pairs", "reduce_scatter_block", "partitioned_latency", "latency_mt", "ireduce_scatter_block",
-    "reduce_scatter_block_persistent", *(n for n in BENCHMARKS if "neighbor_" in n),
-    "launch_time", "memory",
-)  # fmt: skip
 ALONE = ("latency_mt",)  # which start MPI in another way: each has a launch to itself
 NOW = "@now"  # a word of a command line: when its launcher is started, seconds of CLOCK_REALTIME
 BENCHMARK_OPTIONS = {
@@ -91,6 +76,22 @@ class Program:
     def kind(self) -> tuple[str, ...]:
         """What tells a compiler that it is a library."""
         return SHARED if self.name.endswith(".so") else ()
+
+
+@cache
+def benchmarks() -> dict[str, bool]:
+    """Read bench/table.h: each benchmark in the order of the table, and whether OSU has it too."""
+    text = (SOURCES / "bench/table.h").read_text(encoding="utf-8")
+    return {
+        form.format(row["name"] or row["collective"]): bool(row["title"] or row["titled"])
+        for row in ROW.finditer(text)
+        for form in FORMS.get(row["form"], ("{}",))
+    }
+
+
+def own_benchmarks() -> tuple[str, ...]:
+    """The benchmarks that OSU has not, or makes in another way."""
+    return tuple(name for name, of_osu in benchmarks().items() if not of_osu)
 
 
 @cache

@@ -9,7 +9,7 @@ from mpigraft.analysis import PAIRS_BENCHMARK
 from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
-from mpigraft.native import BENCHMARK_OPTIONS, BENCHMARKS, OWN_BENCHMARKS
+from mpigraft.native import BENCHMARK_OPTIONS, benchmarks, own_benchmarks
 from mpigraft.request import CampaignSpec
 
 QUICK_BENCHMARKS = ("native:latency", "native:bibw", "native:allreduce")
@@ -66,9 +66,9 @@ def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     if benchmark.suite != NATIVE:
         known = ", ".join((NATIVE, *PROGRAM_SUITES))
         raise UsageError.of("suite-unknown", key=benchmark.key, suite=benchmark.suite, known=known)
-    if benchmark.name not in BENCHMARKS:
+    if benchmark.name not in benchmarks():
         raise UsageError.of(
-            "benchmark-unknown", name=benchmark.name, benchmarks=", ".join(BENCHMARKS)
+            "benchmark-unknown", name=benchmark.name, benchmarks=", ".join(benchmarks())
         )
     for option, value in benchmark.options:
         if (
@@ -84,7 +84,9 @@ def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:
                 value=value,
                 known=known,
             )
-        if option == "like" and benchmark.name in OWN_BENCHMARKS:
+        if option == "like" and benchmark.name in own_benchmarks():
             raise UsageError.of(
-                "benchmark-not-in-osu", key=benchmark.key, own_benchmarks=", ".join(OWN_BENCHMARKS)
+                "benchmark-not-in-osu",
+                key=benchmark.key,
+                own_benchmarks=", ".join(own_benchmarks()),
             )
