@@ -180,7 +180,7 @@ def test_only_core_parsers_parses_python_and_toml_of_others() -> None:
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"ast.parse", "tomllib.loads"}
     }
-    own = {"core/messages.py", "knowledge/reader.py", "native/programs.py"}
+    own = {"core/messages.py", "knowledge/reader.py"}
     assert found == {"core/parsers.py", *own}
 
 
