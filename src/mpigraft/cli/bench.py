@@ -35,7 +35,7 @@ from mpigraft.cli.common import (
     tell_unread,
     wait_for_others,
 )
-from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job, plan_lines
+from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
 
@@ -328,7 +328,9 @@ def measure(store: Store, task: Task) -> str:
         campaign = replace(campaign, repeats=task.repeats, deadline=task.deadline, apart=task.apart)
     if task.dry_run:
         made = len(store.launches(record.id)) if record else 0
-        out("\n".join(plan_lines(campaign, made, record)))
+        from mpigraft.report import campaign_plan_lines
+
+        out("\n".join(campaign_plan_lines(campaign, made, record)))
         return ""
     campaign = replace(campaign, locked=task.locked)
     if task.wait:

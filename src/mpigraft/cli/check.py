@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +14,7 @@ from mpigraft.cli.common import (
     Program,
     Replaced,
     Words,
+    chosen_mpis,
     console,
     examine_machine,
     flag,
@@ -22,21 +22,12 @@ from mpigraft.cli.common import (
     option,
     out,
     read_replace,
-    tell,
     typed_options,
 )
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.core.text import fold, join_some, labelled, printable
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel, MpiInstall
-    from mpigraft.core.model import Machine as MachineFacts
-    from mpigraft.graft import GuestMpi
-    from mpigraft.selection import FitVerdicts, TriedFit
-
-PROGRAMS = 4  # that a line names
-SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
-WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
+    from mpigraft.selection import FitVerdicts
 
 
 def command(
@@ -73,6 +64,7 @@ def command(
       mpigraft check /cvmfs/software.eessi.io/versions/2023.06/software/linux/x86_64/amd/zen3
     """
     from mpigraft.core.serialize import document
+    from mpigraft.report import fit_lines, fits_table
     from mpigraft.selection import FitRequest, cached_verdicts, fit_verdicts
 
     replaced = read_replace(replace)
@@ -102,9 +94,13 @@ def command(
     if as_json:
         out(document(**as_document(verdicts)))
     elif mpi:
-        out("\n".join([*lines(verdicts.tried[0], verdicts.own), *_alternatives(verdicts)]))
+        one = verdicts.tried[0]
+        text = fit_lines(one.fit, one.fitting, verdicts.own)
+        out("\n".join([*text, *_alternatives(verdicts)]))
     else:
-        out("\n".join([*table(verdicts), *_alternatives(verdicts)]))
+        tried = [(one.fit, one.fitting) for one in verdicts.tried]
+        text = fits_table(verdicts.guest, tried, verdicts.unread)
+        out("\n".join([*text, *_alternatives(verdicts)]))
     return 0 if verdicts.ok else CheckFailed.exit_code
 
 
@@ -124,30 +120,6 @@ def _single_spec(specs: Sequence[str]) -> str:
     if len(specs) > 1:
         raise UsageError.of("mpi-given-twice", count=len(specs))
     return next(iter(specs), "")
-
-
-def chosen_mpis(spec: str, here: MachineFacts) -> list[str]:
-    """The id of the MPI that was named, or all. Of several that a family names, the first that
-    works."""
-    from mpigraft.selection import select_mpis
-
-    hits = select_mpis([spec] if spec else [], here.mpis)
-    if not spec:
-        return [mpi.id for mpi in hits]
-    return [first_usable(hits).id]
-
-
-def first_usable(hits: Sequence[MpiInstall]) -> MpiInstall:
-    """Choose the first that works, else the first, and name those before it, which do not."""
-    broken = [*takewhile(lambda m: not m.usable, hits)]
-    if len(broken) == len(hits):
-        return hits[0]
-    for one in broken:
-        tell(f"{one.problem}; {hits[len(broken)].id} is taken instead")
-    return hits[len(broken)]
-
-
-# ------------------------------------------------------------------ for other tools
 
 
 def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
@@ -174,35 +146,9 @@ def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
     }
 
 
-# ------------------------------------------------------------------ for a person
-
-
-def lines(tried: TriedFit, own: GuestMpi | None = None) -> Iterator[str]:
-    """One verdict in full, the worst part first."""
-    from mpigraft.graft import NOT_CHECKED
-
-    fit = tried.fit
-    yield f"fits: {'yes' if fit.ok else 'no'}"
-    yield ""
-    yield from row("guest", _guest(fit.guest))
-    yield from row("host MPI", _place(fit, own))
-    yield from row("programs", join_some(fit.guest.programs, PROGRAMS, ", "))
-    if tried.fitting and not fit.ok:
-        yield from row("", "of these would fit alone: " + join_some(tried.fitting, PROGRAMS, ", "))
-    order = list(WORDS)
-    parts = sorted(fit.parts, key=lambda part: order.index(part.level))
-    for part in parts:
-        if part.level != "info":
-            yield from _part(part)
-    yield ""
-    for part in parts:
-        if part.level == "info":
-            word = "" if part.message.startswith(NOT_CHECKED) else WORDS[part.level]
-            yield from fold(printable(f"{part.name:13}{part.message}"), f"{word:10}", 23)
-
-
 def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
     """What fits in place of what does not."""
+    from mpigraft.report import fact_lines
     from mpigraft.selection import describe_fits, describe_wheels
 
     if verdicts.ok:
@@ -210,73 +156,8 @@ def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
     others = verdicts.others
     yield ""
     if others.fits:
-        yield from row("instead", describe_fits(others.fits))
+        yield from fact_lines("instead", describe_fits(others.fits))
     else:
         none = "no other MPI of this machine does"
         more = f"; {describe_wheels(others.fetch)}" if others.fetch else ""
-        yield from row("instead", none + more)
-
-
-def _guest(guest: GuestLabel) -> str:
-    facts = (guest.os, guest.architecture, f"glibc {guest.glibc}" if guest.glibc else "no glibc")
-    return f"{guest.name} ({guest.kind}): {', '.join(filter(None, facts))}"
-
-
-def _place(fit: Fit, own: GuestMpi | None) -> str:
-    name = f"{own.family} {own.version}" if own else ""
-    if fit.replace == "mpi":
-        return f"{fit.mpi}, in place of the guest's own {name}" if name else fit.mpi
-    return f"{fit.mpi}: its libfabric or UCX under the guest's own {name or 'MPI'}"
-
-
-def _part(part: CheckResult) -> Iterator[str]:
-    yield ""
-    yield f"{WORDS[part.level]:10}{part.name}"
-    for finding in part.findings:
-        if finding.level != "info":  # true and harmless; --json has it
-            yield from finding_lines(finding)
-
-
-def finding_lines(finding: Finding) -> Iterator[str]:
-    yield from row("  note" if finding.level == "info" else "  problem", finding.message)
-    for line in finding.evidence[:SHOWN]:
-        cut = line if len(line) <= LONG else f"{line[:LONG].rpartition(' ')[0]} ..."
-        yield from fold(printable(cut), " " * 12, 14)
-    if len(finding.evidence) > SHOWN:
-        yield f"{'':12}and {len(finding.evidence) - SHOWN} more: --json"
-    if finding.why:
-        yield from row("  why", finding.why)
-    if finding.fix:
-        yield from row("  fix", finding.fix)
-
-
-def row(label: str, text: str) -> list[str]:
-    return labelled(label, printable(text), column=10)  # a guest's names: line breaks too
-
-
-def table(verdicts: FitVerdicts) -> Iterator[str]:
-    """Every MPI in a line: yes, or the first thing in the way."""
-    tried = verdicts.tried
-    yield f"fits: {sum(one.fit.ok for one in tried)} of {len(tried)} MPIs"
-    yield ""
-    yield from row("guest", _guest(verdicts.guest))
-    yield from row("programs", join_some(verdicts.guest.programs, PROGRAMS, ", "))
-    yield ""
-    width = max(len(one.fit.mpi) for one in tried) + 2
-    for one in sorted(tried, key=lambda one: (not one.fit.ok, -len(one.fitting))):
-        text = f"{one.fit.mpi:{width}}{_reason(one)}"
-        yield from fold(printable(text), f"{'yes' if one.fit.ok else 'NO':10}", 10 + width)
-    for line in verdicts.unread:
-        yield from row("left out", line)
-    yield ""
-    yield "--mpi SPEC says more of one of them"
-
-
-def _reason(one: TriedFit) -> str:
-    parts = one.fit.parts
-    bad = [part for part in parts if part.level == "error"]
-    warned = [part.name for part in parts if part.level == "warning"]
-    if not bad:
-        return f"with warnings: {', '.join(warned)}" if warned else "without a warning"
-    alone = f"; of {len(one.fit.guest.programs)} programs {len(one.fitting)} would fit"
-    return f"{bad[0].name}: {bad[0].message}" + (alone if one.fitting else "")
+        yield from fact_lines("instead", none + more)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -17,7 +18,7 @@ from mpigraft.core.text import terminal_safe
 
 if TYPE_CHECKING:
     from mpigraft.cli.console import Console
-    from mpigraft.core.model import Allocation, Replace
+    from mpigraft.core.model import Allocation, MpiInstall, Replace
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.store import Store
 
@@ -139,6 +140,27 @@ def examine_machine(path: Path | None = None, mpis: Sequence[str] = ()) -> Machi
         here = with_places(discover_machine(), mpis)
     tell_step(here)
     return here
+
+
+def chosen_mpis(spec: str, here: MachineFacts) -> list[str]:
+    """The id of the MPI that was named, or all. Of several that a family names, the first that
+    works."""
+    from mpigraft.selection import select_mpis
+
+    hits = select_mpis([spec] if spec else [], here.mpis)
+    if not spec:
+        return [mpi.id for mpi in hits]
+    return [first_usable(hits).id]
+
+
+def first_usable(hits: Sequence[MpiInstall]) -> MpiInstall:
+    """Choose the first that works, else the first, and name those before it, which do not."""
+    broken = [*takewhile(lambda m: not m.usable, hits)]
+    if len(broken) == len(hits):
+        return hits[0]
+    for one in broken:
+        tell(f"{one.problem}; {hits[len(broken)].id} is taken instead")
+    return hits[len(broken)]
 
 
 def tell_step(machine: MachineFacts) -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpigraft.cli.common import console, flag, option, out, tell
 from mpigraft.core.errors import UsageError
-from mpigraft.core.numbers import counted
-from mpigraft.core.text import labelled
+from mpigraft.report import machine_document, machine_lines
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import Machine, MpiInstall, NetLibrary
-
-COLUMN = 13  # width of the first column
-INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that nobody asks for
+    pass
 
 
 CONTEXT = {"allow_extra_args": True}  # for the scheduler
@@ -59,12 +54,12 @@ def command(
         raise UsageError.of("argument-unknown", word=ctx.args[0])
     with console(stderr=True).status("looking at this machine"):
         machine = discover_machine()
-        keys = as_document(machine, abi=abi) if as_json or abi else {}
+        keys = machine_document(machine, abi=abi) if as_json or abi else {}
     if keys:
         out(document(**keys))
         return
     width = min(100, shutil.get_terminal_size((80, 24)).columns)
-    out("\n".join(lines(machine, width)))
+    out("\n".join(machine_lines(machine, width)))
 
 
 def _through(
@@ -96,161 +91,7 @@ def _through(
         out(document(**first))
     else:
         width = min(100, shutil.get_terminal_size((80, 24)).columns)
-        out("\n".join(lines(read_machine(stored), width)))
+        out("\n".join(machine_lines(read_machine(stored), width)))
     for host, keys in others:
         tell(f"warning: {host} differs from {first['hostname']}: {', '.join(keys)}")
     tell(f"stored in {stored}")
-
-
-def as_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
-    """Make the document of schemas/discover.json: pairs become objects."""
-    from mpigraft.core.serialize import plain
-
-    keys: dict[str, Any] = plain(machine)
-    for row in (*keys["fabrics"], *keys["gpus"]):
-        row["details"] = dict(row["details"])
-    for row in keys["mpis"]:
-        row["wrappers"] = dict(row["wrappers"])
-        row["components"] = dict(row["components"])
-        row["provenance"] = dict(row["provenance"])
-    if abi:
-        for row, mpi in zip(keys["mpis"], machine.mpis, strict=True):
-            row["abi_facts"] = _abi_facts(mpi)
-    return keys
-
-
-def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
-    """What `check --machine` reads elsewhere; None for an MPI that is not usable, or that went
-    away since it was probed."""
-    from mpigraft.core.errors import MissingError
-    from mpigraft.core.serialize import plain
-    from mpigraft.graft import read_abi
-
-    try:
-        facts: dict[str, Any] = plain(read_abi(mpi))
-    except MissingError:
-        return None
-    return facts
-
-
-# ------------------------------------------------------------------ for a person
-
-
-def lines(machine: Machine, width: int) -> Iterator[str]:
-    """Describe the machine in lines of at most `width` columns, MPIs last: they matter most."""
-    for label, text in _hardware(machine):
-        yield from labelled(label, text, width, COLUMN)
-    for finding in machine.findings:
-        yield from labelled(finding.level, finding.message, width, COLUMN)
-    if not machine.mpis:
-        yield ""
-        yield from labelled("MPIs", "none found; `mpigraft get openmpi` fetches one", width, COLUMN)
-    for mpi in machine.mpis:
-        yield ""
-        yield mpi.id if mpi.usable else f"{mpi.id}  UNUSABLE"
-        for label, text in _mpi(mpi):
-            yield from labelled(f"  {label}", text, width, COLUMN)
-
-
-def _hardware(machine: Machine) -> Iterator[tuple[str, str]]:
-    cpu = machine.cpu
-    yield "host", f"{machine.hostname}: {machine.os}, Linux {machine.kernel}"
-    counts = ", ".join(
-        (
-            counted(cpu.cores, "core"),
-            counted(cpu.threads, "thread"),
-            counted(cpu.sockets, "socket"),
-            counted(len(cpu.numa), "NUMA domain"),
-            counted(len(cpu.l3), "L3 group"),
-        )
-    )
-    memory = f"{machine.memory_mib / 1024:.1f} GiB"
-    if machine.memory_read_mib_s:
-        memory += f", read at {machine.memory_read_mib_s / 1024:.0f} GiB/s by a NUMA domain"
-    yield "cpu", f"{cpu.model} ({cpu.architecture}): {counts}; {memory}"
-    for device in machine.fabrics:
-        yield device.name, ", ".join((device.kind, device.state, *_facts(device.details)))
-    copies = (f"{c.name}: {'usable' if c.usable else c.reason}" for c in machine.single_copy)
-    yield "single copy", "; ".join(copies)
-    for gpu in machine.gpus:
-        words = (gpu.name, f"{gpu.memory_mib} MiB", *_facts(gpu.details))
-        yield f"gpu {gpu.index}", ", ".join(words)
-    if scheduler := machine.scheduler:
-        where = f"in job {scheduler.job}" if scheduler.in_allocation else "not in an allocation"
-        yield "scheduler", f"{scheduler.name} {scheduler.version}, {where}"
-    for launcher in machine.launchers:
-        offers = ", ".join(launcher.pmi_offered)
-        text = f"{launcher.path} {launcher.version or launcher.reason}"
-        text += f"; offers PMI by {offers} (not probed)" if offers else ""
-        yield launcher.name, text + (f"; {launcher.reason}" if offers and launcher.reason else "")
-
-
-def _facts(details: tuple[tuple[str, str], ...]) -> list[str]:
-    """`driver cxi_ss1`, and `virtual` where the value is a plain yes."""
-    return [name if value == "yes" else f"{name} {value}" for name, value in details]
-
-
-def _mpi(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
-    for line in mpi.found:
-        yield "found", line
-    for what, value in mpi.provenance:
-        word, _, of = what.partition(" of ")
-        yield word, f"{of}: {value}" if of else value
-    if not mpi.usable:
-        yield "reason", mpi.reason
-        return
-    yield "abi", f"{mpi.abi}: {mpi.soname}"
-    yield "languages", "; ".join(_languages(mpi))
-    yield "libmpi", _short(mpi.libmpi, mpi)
-    if mpi.launcher:
-        yield "launcher", f"{_short(mpi.launcher, mpi)}, {mpi.launcher_kind} {mpi.launcher_version}"
-    else:
-        yield "launcher", f"none of its own: {mpi.launcher_kind}"
-    if mpi.wrappers:
-        yield "wrappers", " ".join(path.name for _, path in mpi.wrappers)
-    if mpi.device:
-        yield "device", mpi.device
-    for framework in ("pml", "mtl", "btl"):
-        if names := mpi.components_of(framework):
-            yield framework, " ".join(names)
-    for library in (mpi.libfabric, mpi.ucx):
-        if library is not None:
-            yield library.name, _library(library)
-    yield from _transports(mpi)
-
-
-def _languages(mpi: MpiInstall) -> Iterator[str]:
-    """`C`, `Fortran mpif.h, use mpi (gfortran)`, `C++`: with the compilers whose modules it has."""
-    yield "C"
-    rows = [row for row in mpi.interfaces if row.name != "C++"]
-    names = (f"{r.name} ({', '.join(r.compilers)})" if r.compilers else r.name for r in rows)
-    yield f"Fortran: {', '.join(names)}" if rows else "no Fortran"
-    yield "C++ bindings" if len(rows) < len(mpi.interfaces) else "no C++ bindings"
-
-
-def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
-    """Those that run here in one line, the others by why they do not."""
-    if usable := [t.name for t in mpi.transports if t.usable]:
-        yield "transports", " ".join(usable)
-    missing: dict[str, list[str]] = {}
-    for transport in mpi.transports:
-        if not transport.usable:
-            # that its name is not known for this MPI is said by where it stands
-            named = f"{transport.name} is not known for {mpi.id} here: "
-            reason = transport.reason.removeprefix(named)
-            missing.setdefault(reason, []).append(transport.name)
-    for reason, names in missing.items():
-        yield "not here", f"{', '.join(names)}: {reason}"
-
-
-def _short(path: Path | None, mpi: MpiInstall) -> str:
-    """A path below the MPI's own prefix, which a `found` line has named; others in full."""
-    if path and len(mpi.prefix.parts) > 2 and path.is_relative_to(mpi.prefix):
-        return str(path.relative_to(mpi.prefix))
-    return str(path)
-
-
-def _library(library: NetLibrary) -> str:
-    shown = [name for name in library.offers if not name.startswith(INTERNAL)]
-    offers = " ".join(shown) if shown else library.reason
-    return f"{library.version or 'unknown version'}: {offers}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +10,16 @@ import typer
 
 from mpigraft.cli import common
 from mpigraft.core.errors import UsageError
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import join_some, printable
 
 if TYPE_CHECKING:
     from mpigraft.bench import ImportedFile
+    from mpigraft.report import ImportTally
 
 LONGEST_NAME, LONGEST_TEXT = 100, 300
+LISTED = 100  # refused files that are listed with their reasons
+SHOWN = 5  # names that a line lists
 DETAILED = 20  # files; of more, each is shown with -v only
 
 
@@ -78,7 +83,7 @@ def command(
     mpigraft import results --pattern '{configuration}/osu_{benchmark}_{nodes}nodes_*.dat'
     """
     from mpigraft.bench import ImportOptions, Pattern, collect_sources, import_files
-    from mpigraft.cli.imported import Tally, document, refuse, summary
+    from mpigraft.report import ImportTally, import_document, import_summary
     from mpigraft.store import Store
 
     if profiles := _profiles(files):
@@ -105,7 +110,7 @@ def command(
         return
     settings = common.settings(ctx)
     detailed = settings.verbose or (len(files) == len(sources) <= DETAILED and not pattern)
-    tally = Tally(unmatched, detailed=detailed, keep=as_json)
+    tally = ImportTally(unmatched, detailed=detailed, keep=as_json)
     for file in _watched(
         import_files(Store(settings.store), sources, options, dry_run=dry_run), len(sources)
     ):
@@ -113,12 +118,12 @@ def command(
             if not as_json:
                 common.out(line)
     if as_json:
-        common.out(document(tally, dry_run=dry_run))
+        common.out(import_document(tally, dry_run=dry_run))
     else:
-        for line in summary(tally, dry_run=dry_run, detailed=detailed):
+        for line in import_summary(tally, dry_run=dry_run, detailed=detailed):
             common.out(line)
         _show(reports, as_json=False)
-    refuse(tally, files)
+    _refuse(tally, files)
 
 
 def _profiles(files: list[Path]) -> list[Path]:
@@ -169,3 +174,27 @@ def _name(flag: str, text: str, longest: int = LONGEST_NAME) -> str:
     if not text.strip() or not text.isprintable() or len(text) > longest:
         raise UsageError.of("text-invalid", flag=flag, text=text[:40], longest_name=longest)
     return text.strip()
+
+
+def _refuse(tally: ImportTally, paths: Sequence[Path]) -> None:
+    """List what was refused on stderr; raise UsageError if anything was, or nothing was taken."""
+    total = sum(tally.counts.values())
+    codes = {error.code for _, error in tally.refused}
+    if tally.refused and (total == 1 or codes == {"import-no-configuration"}):
+        raise tally.refused[0][1]  # what is the same for all of them is said once
+    for name, error in tally.refused[:LISTED]:
+        message = error.message if name in error.message else f"{name}: {error.message}"
+        common.tell(f"refused: {message}")
+    if len(tally.refused) > LISTED:
+        common.tell(f"refused: {len(tally.refused) - LISTED} more, which --json lists")
+    for fix in dict.fromkeys(error.fix for _, error in tally.refused if error.fix):
+        common.tell(f"what to do: {fix}")
+    if tally.refused:
+        count = f"{len(tally.refused)} of {counted(total, 'file')}"
+        raise UsageError.of("import-refused", count=count)
+    if failed := tally.failed:
+        raise UsageError.of("import-failed", count=f"{failed} of {counted(total, 'file')}")
+    if not tally.taken:
+        skipped = "; ".join(dict.fromkeys(error.message for _, error in tally.skipped[:SHOWN]))
+        shown = join_some([printable(str(path)) for path in paths], SHOWN, ", ")
+        raise UsageError.of("import-nothing", paths=shown, skipped=skipped or "it is empty")

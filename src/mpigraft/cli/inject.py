@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace as with_fields
-from itertools import zip_longest
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,19 +15,21 @@ from mpigraft.cli.common import (
     Json,
     console,
     examine_machine,
+    first_usable,
     flag,
     option,
     out,
     tell,
 )
-from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.numbers import counted
-from mpigraft.core.text import join_some, labelled, printable
+from mpigraft.core.text import join_some
+from mpigraft.report import absent_names, override_lines, overrides_document, stack_check_lines
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.core.model import MpiInstall
-    from mpigraft.graft import GenerationRecord, ModuleFile, OverridePlan, Slot, Stack
+    from mpigraft.graft import ModuleFile, OverridePlan, Slot, Stack
 
 FORMS = ("text", "json", "commands", "module", "tcl", "spack")
 OF_EXTERNAL = ("module", "tcl", "spack")
@@ -106,8 +106,8 @@ def command(
     if form == "commands":
         out("\n".join(map(_commands, plans)))
     elif dry_run:
-        text = "\n\n".join("\n".join(plan_lines(plan)) for plan in plans)
-        out(_document(plans) if form == "json" else text)
+        text = "\n\n".join("\n".join(override_lines(plan)) for plan in plans)
+        out(overrides_document(plans) if form == "json" else text)
     else:
         _inject(plans, there, form)
     if verify and not dry_run and form != "commands":
@@ -134,7 +134,6 @@ def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
 
 
 def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
-    from mpigraft.cli.check import first_usable
     from mpigraft.selection import select_mpis
 
     hits = select_mpis([spec], here.mpis)
@@ -153,7 +152,7 @@ def _planned(
     accepted: Sequence[str] | None,
 ) -> list[OverridePlan]:
     """Plan each override that is filled, after a check of all programs with it in place."""
-    from mpigraft.cli.check_stack import files_of, lines, progress
+    from mpigraft.cli.check_stack import files_of, progress
     from mpigraft.graft import check_stack, network_part, plan_override, read_abi
     from mpigraft.native import settings_library
 
@@ -165,7 +164,7 @@ def _planned(
     if not stack.slots:
         choose_slot(stack, "", ())
     if not verdict.ok:
-        tell("\n".join(lines(verdict)))
+        tell("\n".join(stack_check_lines(verdict)))
         if not verdict.slots or not (accepted is None or verdict.ok_without(accepted)):
             raise CheckFailed.of("stack-does-not-fit", mpi=mpi.id, stack=stack.root)
     settings = settings_library(mpi, abi.objects[0].machine)
@@ -190,7 +189,7 @@ def _external(
 ) -> str:
     """Write a module with the launcher of what is injected; where nothing can be, one that puts the
     MPI first, or Spack's external. Raises CheckFailed where the MPI does not fit."""
-    from mpigraft.cli.check_stack import lines, progress
+    from mpigraft.cli.check_stack import progress
     from mpigraft.graft import (
         check_module,
         check_splice,
@@ -208,7 +207,7 @@ def _external(
     with progress(f"checking {chosen.id}") as checked:
         verdict = check(stack, read_abi(chosen), here, checked)
     if not verdict.ok:
-        tell("\n".join(lines(verdict)))
+        tell("\n".join(stack_check_lines(verdict)))
         if accepted is not None and not verdict.ok_without(accepted):
             raise CheckFailed.of("stack-does-not-fit", mpi=chosen.id, stack=stack.root)
     if form == "spack":
@@ -255,69 +254,8 @@ def _inject(plans: Sequence[OverridePlan], stack: Stack, form: str) -> None:
             out(f"generation {record.number} {done}: {record.content} in {plan.slot.path}")
             out(f"{programs} may search it, by {', '.join(plan.bindings)}")
     if form == "json":
-        out(_document(plans, records))
+        out(overrides_document(plans, records))
         return
     name = shlex.quote(stack.root)
     out(f"prove it: mpigraft inject {name} --verify")
     out(f"switch back: mpigraft undo {name}")
-
-
-def absent_names(active: GenerationRecord | None, plan: OverridePlan) -> str:
-    """Name what programs find in the generation that is on, and in the planned one no more: an
-    override holds one generation."""
-    return join_some(sorted({*(active.bindings if active else ())} - {*plan.bindings}), 6, ", ")
-
-
-def plan_lines(plan: OverridePlan) -> Iterator[str]:
-    """What would be written, for a person."""
-    from mpigraft.graft import read_override, refuse_unfit
-
-    override = read_override(plan.slot)
-    number = max((r.number for r in override.generations), default=0) + 1
-    active = override.active
-    yield from labelled("MPI", printable(plan.mpi), column=12)
-    yield from labelled("override", printable(plan.slot.path), column=12)
-    now = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
-    yield from labelled("now", now, column=12)
-    same = active is not None and active.key == plan.key
-    then = f"the same; generation {override.current} stays" if same else f"generation {number}"
-    yield from labelled("then", then, column=12)
-    yield from labelled("found as", ", ".join(plan.bindings), column=12)
-    if absent := absent_names(active, plan):
-        yield from labelled("no longer", absent, column=12)
-    hidden = [c for c in plan.copies if c.edit and c.name.startswith("mpi/")]
-    data = [c for c in plan.copies if not c.edit]
-    names = [Path(c.name).name for c in hidden]
-    yield from labelled(
-        "hidden", f"{len(hidden)} libraries: {join_some(names, 6, ', ')}", column=12
-    )
-    yield from labelled("data", f"{len(data)} files", column=12)
-    yield from labelled("sets", ", ".join(name for name, _ in plan.environment), column=12)
-    try:
-        refuse_unfit(override, plan)
-    except (CheckFailed, MissingError) as error:
-        yield from labelled("problem", printable(error.message), column=12)
-        yield from labelled("fix", printable(error.fix), column=12)
-
-
-def _document(
-    plans: Sequence[OverridePlan], records: Sequence[GenerationRecord | None] = ()
-) -> str:
-    from mpigraft.core.serialize import document, plain
-
-    rows: list[dict[str, Any]] = [
-        {
-            "slot": plan.slot,
-            "key": plan.key,
-            "bindings": plan.bindings,
-            "files": [
-                {"name": c.name, "source": c.source, "digest": c.digest, "edited": c.edit}
-                for c in plan.copies
-            ],
-            "links": dict(plan.links),
-            "environment": dict(plan.environment),
-            "generation": plain(record),
-        }
-        for plan, record in zip_longest(plans, records)
-    ]
-    return document(mpi=plans[0].mpi, overrides=rows)

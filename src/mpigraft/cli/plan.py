@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,12 +29,12 @@ from mpigraft.cli.common import (
 )
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.numbers import counted
-from mpigraft.core.text import fold, join_some, printable
 from mpigraft.core.write import write_whole
+from mpigraft.report import graft_plan_lines, mebibytes, stored_plans_lines
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import EngineContext, EnvRow, GraftPlan
-    from mpigraft.graft import GraftFolder, GraftOptions, Guest
+    from mpigraft.core.model import GraftPlan
+    from mpigraft.graft import GraftOptions, Guest
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 FLAGS = {  # that decide about a plan, and their parameters
@@ -49,7 +48,6 @@ FLAGS = {  # that decide about a plan, and their parameters
     "--as": "form",
     "--output": "output",
 }
-MIB = 1 << 20
 UNUSED_DAYS, MOST_DAYS = 30, 36500
 
 
@@ -189,44 +187,7 @@ def _as(form: str, plan: GraftPlan, ranks: int) -> str:
         return wrapper_script(plan, seat)
     if form == "command":
         return shlex.join(engine_words(plan, seat))
-    return "\n".join(lines(plan, seat, ENGINES[plan.engine].shares(plan, seat)))
-
-
-def lines(plan: GraftPlan, seat: EngineContext, shares: str) -> Iterator[str]:
-    """The plan for a person: what goes where, and why."""
-    from mpigraft.graft import disk_usage, graft_environment, path_in_guest
-
-    guest = plan.guest
-    size = disk_usage(Path(seat.graft)) / MIB
-    what = "libfabric and UCX of " if plan.replace == "libfabric" else ""
-    yield from fold(
-        f"{what}{plan.mpi} under {guest.name} ({guest.os or guest.kind}), by {plan.engine}"
-    )
-    yield f"plan {plan.key[:12]}: {len(plan.copies)} files, {size:.0f} MiB, in {seat.graft}"
-    yield f"ranks see them at {path_in_guest(plan)}"
-    if plan.glibc:
-        yield (f"the guest's glibc {guest.glibc} is too old: the host's whole glibc replaces it")
-    yield ""
-    if plan.binds:
-        yield "bound over the files that the guest's loader would load:"
-    for bind in plan.binds:
-        yield f"  {printable(bind.target)}"
-        yield f"    <- {printable(bind.source.removeprefix('{graft}/'))}"
-    yield from _environment(graft_environment(plan))
-    for bind in plan.devices:
-        need = "required" if bind.required else "where it exists"
-        why = f": {bind.why}" if bind.why else ""
-        yield from fold(f"device  {bind.source} ({need}){why}", rest=8)
-    yield from fold(f"ranks of a node: {shares}")
-    for part in plan.parts:
-        if part.level != "info":
-            yield from fold(f"{part.level} {part.name}: {part.message}")
-
-
-def _environment(rows: tuple[EnvRow, ...]) -> Iterator[str]:
-    yield from (printable(f"set     {r.name}={r.value}") for r in rows if r.value is not None)
-    if drops := ", ".join(row.name for row in rows if row.value is None):
-        yield from fold(f"dropped {drops}", rest=8)
+    return "\n".join(graft_plan_lines(plan, seat, ENGINES[plan.engine].shares(plan, seat)))
 
 
 def _listed(form: str) -> Iterator[str]:
@@ -241,40 +202,10 @@ def _listed(form: str) -> Iterator[str]:
     if not plans:
         yield "no plans are stored"
         return
-    yield from _table(plans)
+    yield from stored_plans_lines(plans)
     yield ""
     number = counted(len(plans), "plan")
-    yield f"{number}, {_mib(disk)} on disk; copies that plans share are stored once"
-
-
-def _table(plans: Sequence[GraftFolder]) -> Iterator[str]:
-    from mpigraft.report import list_rows
-
-    rows = []
-    for one in plans:
-        used = "now" if one.jobs else _age(one.used)
-        what = "of another version of mpigraft"
-        if plan := one.plan:
-            programs = [printable(PurePosixPath(path).name) for path in plan.guest.programs]
-            named = f"{join_some(programs, 1)} of " if programs else ""
-            mpi = f"{plan.mpi} under " if plan.mpi else ""
-            what = printable(f"{mpi}{named}{plan.guest.name}, {plan.engine}")
-        rows.append((one.key[:12], _age(one.made), used, _mib(one.size), what))
-    heads = ("plan", "made", "used", "size", "what")
-    yield from list_rows(heads, rows, right=("made", "used", "size"))
-
-
-def _age(then: float) -> str:
-    """12 min, 5 h, 3 days."""
-    minutes = max(0, int((time.time() - then) / 60))
-    if minutes < 100:
-        return f"{minutes} min"
-    hours = minutes // 60
-    return f"{hours} h" if hours < 48 else f"{hours // 24} days"
-
-
-def _mib(size: int) -> str:
-    return f"{size / MIB:.0f} MiB"
+    yield f"{number}, {mebibytes(disk)} on disk; copies that plans share are stored once"
 
 
 def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
@@ -292,14 +223,14 @@ def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
         yield document(removed=done.removed, busy=done.busy, freed=done.freed, dry_run=dry)
         return
     if done.removed:
-        yield from _table(done.removed)
+        yield from stored_plans_lines(done.removed)
         yield ""
     if done.busy:
         keys = ", ".join(one.key[:12] for one in done.busy)
         yield f"kept, as a job writes its records there: {keys}"
     verb = "would be removed" if dry else "removed"
     number = counted(len(done.removed), "plan")
-    yield f"{number} {verb}, {_mib(done.freed)}: unused for {limit:g} days"
+    yield f"{number} {verb}, {mebibytes(done.freed)}: unused for {limit:g} days"
 
 
 def _removed(key: str) -> Iterator[str]:

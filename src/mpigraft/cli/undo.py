@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,10 +10,10 @@ from mpigraft.cli.common import Json, flag, option, out, tell
 from mpigraft.cli.inject import choose_slot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
+from mpigraft.report import generation_lines, generations_document
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
-    from mpigraft.graft import InstalledOverride
 
 
 def command(
@@ -74,9 +73,9 @@ def command(
         undo(chosen, to)
     override = read_override(chosen)
     if as_json:
-        out(_document(override, removed, kept))
+        out(generations_document(override, removed, kept))
     else:
-        out("\n".join(_lines(override, removed, kept, pruned=prune)))
+        out("\n".join(generation_lines(override, removed, kept, pruned=prune)))
         for other in overrides:
             if other.current and other.slot != chosen:
                 out(printable(f"also on, and not changed: {other.link}; --slot names it"))
@@ -84,51 +83,3 @@ def command(
 
 def _notice(finding: Finding) -> None:
     tell(printable(f"mpigraft: {finding.message}") + "\n" + printable(f"what to do: {finding.fix}"))
-
-
-def _document(
-    override: InstalledOverride, removed: tuple[int, ...], kept: tuple[tuple[int, Finding], ...]
-) -> str:
-    from mpigraft.core.serialize import document
-
-    rows: list[dict[str, Any]] = [
-        {
-            "number": r.number,
-            "on": r.number == override.current,
-            "mpi": r.mpi,
-            "made": r.made,
-            "previous": r.previous,
-            "key": r.key,
-            "folder": override.folder(r.number),
-        }
-        for r in override.generations
-    ]
-    reasons = [{"number": number, "reason": finding} for number, finding in kept]
-    return document(
-        slot=override.slot,
-        current=override.current,
-        generations=rows,
-        removed=removed,
-        kept=reasons,
-    )
-
-
-def _lines(
-    override: InstalledOverride,
-    removed: tuple[int, ...],
-    kept: tuple[tuple[int, Finding], ...],
-    *,
-    pruned: bool,
-) -> Iterator[str]:
-    active = override.active
-    on = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
-    yield printable(f"{override.link}: {on}")
-    if pruned:
-        numbers = ", ".join(map(str, removed)) or "none"
-        yield f"removed generations: {numbers}"
-        for _, why in kept:
-            yield printable(why.message)
-            yield printable(f"  {why.fix}")
-    for record in override.generations:
-        mark = "*" if record.number == override.current else " "
-        yield printable(f"{mark} {record.number:>3}  {record.made}  {record.content}")

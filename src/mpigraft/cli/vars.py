@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli.common import Environment, Json, console, option, out, tell
 from mpigraft.core.errors import MpigraftError, UsageError
-from mpigraft.core.text import fold, labelled
+from mpigraft.report import (
+    variable_blocks,
+    variable_differences,
+    variable_summary,
+    variables_row,
+)
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine, MpiInstall
     from mpigraft.tuning import Answer, Entry
 
 Words = list[str] | None
-MOST_CATEGORIES = 12  # that a summary names; the rest are counted
-EMPTY = "(empty)"
-LABEL = 15  # columns of a line's first word
 WORKERS = 4  # an MPI that starts waits more than it computes
 
 
@@ -76,11 +77,11 @@ def command(
     if as_json:
         from mpigraft.core.serialize import document
 
-        text = document(mpis=[as_row(answer) for answer in chosen])
+        text = document(mpis=[variables_row(answer) for answer in chosen])
     elif diff:
-        text = "\n".join(differences(chosen[0], chosen[1], width))
+        text = "\n".join(variable_differences(chosen[0], chosen[1], width))
     else:
-        shown = summary if filter_ is None else blocks
+        shown = variable_summary if filter_ is None else variable_blocks
         text = "\n\n".join("\n".join(shown(answer, width)) for answer in chosen)
     out(redact(text))
 
@@ -147,130 +148,3 @@ def matching(entries: Sequence[Entry], text: str) -> Iterator[Entry]:
         one = entry.variable
         if any(wanted in word.casefold() for word in (one.name, one.text, *one.categories)):
             yield entry
-
-
-# ------------------------------------------------------------------ for a person
-
-
-def summary(answer: Answer, width: int) -> Iterator[str]:
-    """How many there are, what was set, and where to look further."""
-    yield from _title(answer, width)
-    for kind in ("control", "performance"):
-        ours = [e for e in answer.entries if e.variable.kind == kind]
-        before = sum("before" in e.listed for e in ours)
-        after = sum("after" in e.listed for e in ours)
-        yield f"  {kind:12} {before} before MPI_Init, {after} after it"
-    changed = [e for e in answer.entries if e.differs or e.set_by]
-    if not changed:
-        yield f"  {'set':12} none; all have their defaults"
-    for n, entry in enumerate(changed):
-        yield from labelled("" if n else "  set", _change(entry), width, LABEL)
-    counts = Counter(c for e in answer.entries for c in e.variable.categories)
-    named = [f"{name} ({n})" for name, n in counts.most_common(MOST_CATEGORIES)]
-    more = len(counts) - len(named)
-    yield from labelled(
-        "  categories", ", ".join(named) + (f", {more} more" if more > 0 else ""), width, LABEL
-    )
-    for n, known in enumerate(answer.spawn):
-        yield from labelled("" if n else "  spawn", known.summary, width, LABEL)
-    yield from _notes(answer, width)
-
-
-def _change(entry: Entry) -> str:
-    one = entry.variable
-    default = "" if entry.default is None else f"default {one.word(entry.default) or EMPTY}"
-    value = one.word(entry.value)
-    sources = "; ".join(
-        s.source if s.value in (value, str(entry.value)) else f"{s.source}: {s.value or EMPTY}"
-        for s in entry.set_by
-    )
-    text = "; ".join(filter(None, (default, sources or "the MPI itself")))
-    return f"{one.name} = {value or EMPTY}  [{text}]"
-
-
-def blocks(answer: Answer, width: int) -> Iterator[str]:
-    """Each variable in full."""
-    yield from _title(answer, width)
-    if not answer.entries:
-        yield "  none has that in name, category or description"
-    for entry in answer.entries:
-        yield ""
-        yield _change(entry) if entry.differs or entry.set_by else _plain(entry)
-        one = entry.variable
-        words = [one.kind, one.type, one.scope or one.sort, f"for {one.verbosity}"]
-        words += [f"of a {one.binding}"] if one.binding != "none" else []
-        words += [f"in {', '.join(one.categories)}"] if one.categories else []
-        words += ["listed after MPI_Init only"] if entry.listed == ("after",) else []
-        words += [f"after MPI_Init {one.word(entry.after) or EMPTY}"] if _later(entry) else []
-        words += ["reading it ends the program"] if one.fatal else []
-        yield from labelled("", "; ".join(words), width, 4)
-        if one.choices:
-            yield from labelled("", ", ".join(f"{n} {word}" for n, word in one.choices), width, 4)
-        if one.text:
-            yield from labelled("", one.text, width, 4)
-    yield from _notes(answer, width)
-
-
-def _title(answer: Answer, width: int) -> Iterator[str]:
-    version = " ".join(answer.version.split())
-    yield from fold(f"{answer.mpi}  {version}", rest=4, width=width)
-
-
-def _plain(entry: Entry) -> str:
-    return f"{entry.variable.name} = {entry.variable.word(entry.value) or EMPTY}"
-
-
-def _later(entry: Entry) -> bool:
-    return "before" in entry.listed and entry.after not in (None, entry.value)
-
-
-def _notes(answer: Answer, width: int) -> Iterator[str]:
-    for finding in answer.findings:
-        parts = [finding.message, finding.why, finding.fix]
-        yield from labelled(f"  {finding.level}", "; ".join(filter(None, parts)), width, LABEL)
-
-
-def differences(one: Answer, other: Answer, width: int) -> Iterator[str]:
-    """What only one of two MPIs has, and what both have with another value."""
-    first = {e.variable.key: e for e in one.entries}
-    second = {e.variable.key: e for e in other.entries}
-    for own, names in ((one, first.keys() - second.keys()), (other, second.keys() - first.keys())):
-        yield f"only in {own.mpi}: {len(names)}"
-        if names:
-            yield from labelled("", " ".join(sorted(name for _, name, _ in names)), width, 4)
-    both = [key for key in first if key in second]
-    changed = [key for key in both if first[key].value != second[key].value]
-    yield f"in both: {len(both)}, with another value: {len(changed)}"
-    for key in changed:
-        values = [e.variable.word(e.value) or EMPTY for e in (first[key], second[key])]
-        yield from labelled("", f"{key[1]}: {values[0]} -> {values[1]}", width, 4)
-
-
-# ------------------------------------------------------------------ for other tools
-
-
-def as_row(answer: Answer) -> dict[str, Any]:
-    """An MPI as report/schemas/vars.json has it."""
-    from mpigraft.core.serialize import plain
-
-    return {
-        "id": answer.mpi,
-        "version": answer.version,
-        "variables": [_row(entry) for entry in answer.entries],
-        "spawn": [
-            {key: getattr(row, key) for key in ("launcher", "pmi", "works", "message", "fix")}
-            for row in answer.spawn
-        ],
-        "findings": plain(answer.findings),
-    }
-
-
-def _row(entry: Entry) -> dict[str, Any]:
-    from mpigraft.core.serialize import plain
-
-    own = plain(entry)
-    row = own.pop("variable") | own
-    del row["number"]
-    for ours, name in (("text", "description"), ("sort", "class"), ("after", "after_init")):
-        row[name] = row.pop(ours)
-    return {**row, "choices": {str(number): word for number, word in entry.variable.choices}}

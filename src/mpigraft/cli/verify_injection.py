@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpigraft.cli.check_stack import check_document, injected_verdicts, lines
+from mpigraft.cli.check_stack import injected_verdicts
 from mpigraft.cli.common import console, examine_machine, out, tell
 from mpigraft.core.errors import (
     CheckFailed,
@@ -17,7 +17,8 @@ from mpigraft.core.errors import (
     TransportMismatch,
     UsageError,
 )
-from mpigraft.core.text import labelled, printable
+from mpigraft.core.text import labelled
+from mpigraft.report import check_document, proof_lines, stack_check_lines
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
@@ -190,7 +191,7 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> None
 
     for one in verified:
         if one.proof:
-            out("\n".join(_proof_lines(one.proof, one.why)))
+            out("\n".join(proof_lines(one.proof, one.why)))
         for finding in (*(one.proof.findings if one.proof else ()), *one.drift):
             _tell(finding)
     for verdict in verdicts:
@@ -200,25 +201,7 @@ def _show(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> None
                 fits += f"; {accepted} accepted by --except"
             out("\n".join(labelled("programs", fits, column=12)))
         else:
-            out("\n".join(["", *lines(verdict)]))
-
-
-def _proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
-    yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
-    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
-    yield from labelled("mapped", printable(proof.libmpi), column=12)
-    yield from labelled(
-        "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
-    )
-    alone = ", and without a launcher" if proof.alone else ""
-    yield from labelled("started", f"on two ranks{alone}", column=12)
-    if proof.imported:
-        text = f"`import mpi4py.MPI` of {', '.join(proof.imported)}"
-        yield from labelled("imported", printable(text), column=12)
-    if proof.spawns:
-        yield from labelled("spawned", f"MPI_Comm_spawn {' and '.join(proof.spawns)}", column=12)
-    ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
-    yield from labelled("transport", printable(ran), column=12)
+            out("\n".join(["", *stack_check_lines(verdict)]))
 
 
 def _tell(finding: Finding) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench.schedule.campaign import Step, resume_campaign, schedule_launches
-from mpigraft.cli.dry_run import benchmark_lines, plan_lines
+from mpigraft.cli.dry_run import benchmark_lines
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import Family, MpiInstall
+from mpigraft.report import campaign_plan_lines
 from mpigraft.request.apps import App
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import MpiSelection
@@ -122,7 +123,7 @@ def test_a_dry_run_shows_each_command_and_what_is_left_out(tmp_path: Path) -> No
     build = a_build(tmp_path, "osu_latency")
     names = ("latency", "osu:latency")
     made = planned(benchmark=names, osu=(build,), layout=("1x2", "1x4"), mpi=("mpich",))
-    lines = plan_lines(made)
+    lines = campaign_plan_lines(made)
     command = f"osu:latency: {tmp_path}/osu_latency -m 1:4194304 -c -z"
     assert sum(command in line for line in lines) == len(made.configurations)
     assert any(line.startswith("left out: osu:latency on 1x4") for line in lines)

@@ -16,8 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mpigraft
-from mpigraft.cli import check as command
-from mpigraft.cli.discover import as_document
 from mpigraft.cli.main import run_command
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
@@ -37,8 +35,8 @@ from mpigraft.graft.abi import libraries, saved
 from mpigraft.graft.check import fit as check
 from mpigraft.graft.guest import examination, host_commands
 from mpigraft.graft.guest.examination import Guest
+from mpigraft.report import fit_lines, machine_document
 from mpigraft.selection import fit_of_mpis as verdicts
-from mpigraft.selection.fit_of_mpis import TriedFit
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.fits import finding, own, verdict
 from tests.builders.guests import OPENMPI, a_guest, a_program, an_abi
@@ -187,7 +185,7 @@ def test_an_mpi_that_cannot_be_read_is_left_out_and_named(
 def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:
     bad = "/opt/\x1b[2Jsol\nver\udcff"
     fit = verdict(a_guest({bad: a_program()}), an_abi("mpich@5.0.2"))
-    text = "\n".join(command.lines(TriedFit(fit, ())))
+    text = "\n".join(fit_lines(fit, ()))
     assert "\x1b" not in text
     assert r"\x1b[2Jsol\x0aver\xdcff" in text
     text.encode("utf-8")
@@ -198,7 +196,7 @@ def test_a_page_is_80_columns_wide(said: str, evidence: list[str]) -> None:
     fit = verdict(a_guest(a_program()), an_abi("mpich@5.0.2"))
     odd = replace(finding(fit, "abi-differs"), message=said, why=said, evidence=tuple(evidence))
     part = CheckResult("abi", Level.ERROR, said, (odd,))
-    for line in command.lines(TriedFit(replace(fit, parts=(part,)), ())):
+    for line in fit_lines(replace(fit, parts=(part,)), ()):
         assert line.isprintable()
         # a word longer than the page, a path, is not cut
         assert len(line) <= 80 or len(line.split()) <= 2
@@ -235,7 +233,7 @@ def test_the_document_says_which_programs_fit(capsys: pytest.CaptureFixture[str]
 
 def described(machine: Machine, path: Path) -> Path:
     """What `discover --abi --json` writes, without looking at this machine."""
-    found = json.loads(document(**as_document(machine)))
+    found = json.loads(document(**machine_document(machine)))
     for row, mpi in zip(found["mpis"], machine.mpis, strict=True):
         row["abi_facts"] = json.loads(document(facts=an_abi(mpi)))["facts"]
     path.write_text(json.dumps(found))
@@ -285,7 +283,7 @@ def test_files_that_describe_no_machine(tmp_path: Path, text: str) -> None:
 
 def test_a_described_mpi_without_launcher_is_refused(tmp_path: Path) -> None:
     """The default would be an MPI that has none; `reason` came later, and may be absent."""
-    found = json.loads(document(**as_document(a_machine(an_mpi("openmpi@5.0.9")))))
+    found = json.loads(document(**machine_document(a_machine(an_mpi("openmpi@5.0.9")))))
     del found["mpis"][0]["reason"]
     path = tmp_path / "machine.json"
     path.write_text(json.dumps(found))
@@ -309,7 +307,7 @@ JSON = st.recursive(
 def test_a_described_machine_with_anything_in_it_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    found: dict[str, Any] = json.loads(document(**as_document(a_machine(*MPIS))))
+    found: dict[str, Any] = json.loads(document(**machine_document(a_machine(*MPIS))))
     found[data.draw(st.sampled_from(sorted(found)))] = data.draw(JSON)
     path = tmp_path_factory.getbasetemp() / "odd.json"
     path.write_text(json.dumps(found))

@@ -16,11 +16,12 @@ import pytest
 from mpigraft.bench.measurement import Outcome
 from mpigraft.bench.schedule import benchmarks, campaign
 from mpigraft.bench.schedule.campaign import Campaign, plan_campaign, schedule_launches
-from mpigraft.cli import dry_run, main
+from mpigraft.cli import main
 from mpigraft.cli.progress import Progress
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Evidence, LaunchState
 from mpigraft.native.programs import benchmarks as native_benchmarks
+from mpigraft.report import campaign_plan_lines
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import configurations
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
@@ -74,7 +75,7 @@ def test_progress_strikes_secrets_out(
 
 @pytest.mark.usefixtures("secret")
 def test_a_plan_strikes_secrets_out(planned: Campaign) -> None:
-    told = "\n".join(dry_run.plan_lines(planned))
+    told = "\n".join(campaign_plan_lines(planned))
     assert SECRET not in told
     assert told.count("+X=[struck out]") == 3  # as configuration, as left out, in the order
 
@@ -115,11 +116,11 @@ def test_the_time_left_counts_launches_and_not_proofs(
 
 
 def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
-    line = dry_run.plan_lines(planned)[1]
+    line = campaign_plan_lines(planned)[1]
     # 18 launches and 2 proofs; 3 benchmarks x 23 sizes x 8 ms, and half as much again
     assert line.startswith("estimate: about 57 seconds, at 2.8 s a launch")
     longer = replace(planned, spec=replace(planned.spec, rounds=600))
-    assert "about 85 minutes" in dry_run.plan_lines(longer)[1]
+    assert "about 85 minutes" in campaign_plan_lines(longer)[1]
 
 
 # ------------------------------------------------------------------ streams

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mpigraft.cli.discover import as_document
 from mpigraft.core.model import Family
 from mpigraft.core.serialize import document
+from mpigraft.report import machine_document
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.forged import EVIL, command, leaves, planted
@@ -158,7 +158,7 @@ def image_of(kind: str, field: str, parts: Tree, folder: Path) -> Path:
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `discover --abi --json` writes."""
     here = a_machine(an_mpi("openmpi@5.0.9"))
-    found = json.loads(document(**as_document(here)))
+    found = json.loads(document(**machine_document(here)))
     for row, mpi in zip(found["mpis"], here.mpis, strict=True):
         row["abi_facts"] = json.loads(document(facts=an_abi(mpi)))["facts"]
     path = tmp_path_factory.mktemp("machine") / "machine.json"

@@ -14,7 +14,6 @@ from hypothesis import given
 
 import mpigraft
 from mpigraft.cli import main
-from mpigraft.cli.discover import as_document
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement, parse_layout
 from mpigraft.core.text import WIDTH
@@ -22,7 +21,7 @@ from mpigraft.discovery import inventory
 from mpigraft.launch import describe
 from mpigraft.launch import placement as layouts
 from mpigraft.launch.launchers.registry import LAUNCHERS
-from mpigraft.report import node
+from mpigraft.report import machine_document, node
 from tests.builders.configuration import a_machine, an_mpi
 from tests.unit.core.test_layout_keys import LAYOUTS
 from tests.unit.launch.test_layouts import (
@@ -220,7 +219,7 @@ def test_the_document_is_as_its_schema_says(
 def test_another_machine_is_read_from_its_document(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    keys = as_document(a_node(LUMI_G, GCDS))
+    keys = machine_document(a_node(LUMI_G, GCDS))
     file = tmp_path / "lumi-g.json"
     file.write_text(json.dumps({"schema": 1, **keys}))
     run(monkeypatch, a_node(LUMI_C), "1x8:l3cache+gpus", "--machine", str(file))

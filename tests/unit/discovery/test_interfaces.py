@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.cli.discover import lines
 from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.discovery.sources.interfaces import interfaces
+from mpigraft.report import machine_lines
 from tests.builders.configuration import a_machine, an_mpi
 
 C = ("MPI_Init", "MPI_Send")
@@ -78,7 +78,7 @@ def test_constants_of_c_are_no_fortran(tmp_path: Path) -> None:
 
 def test_they_are_shown() -> None:
     def shown(*found: MpiInterface) -> str:
-        text = lines(a_machine(an_mpi(interfaces=found)), 200)
+        text = machine_lines(a_machine(an_mpi(interfaces=found)), 200)
         return next(line for line in text if line.startswith("  languages")).split(None, 1)[1]
 
     assert shown() == "C; no Fortran; no C++ bindings"

@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mpigraft.cli.discover import as_document, lines
 from mpigraft.core.serialize import document
 from mpigraft.discovery import inventory
 from mpigraft.discovery.sources.candidate import Host
+from mpigraft.report import machine_document, machine_lines
 from tests.builders.machine_trees import plant
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -39,10 +39,10 @@ def valid(text: str) -> dict[str, Any]:
 def test_every_machine_is_a_valid_document(tmp_path: Path, tree: str) -> None:
     host = plant(tree, tmp_path)
     machine = inventory.discover_machine(Host({"PATH": PLAIN_PATH, **host.environ}, host.root))
-    told = valid(document(**as_document(machine)))
+    told = valid(document(**machine_document(machine)))
     assert {m["reason"] != "" for m in told["mpis"]} <= {True}  # none of their libraries is one
     # Paths are never broken: one alone beside its label is as long as the temporary folder's name.
-    assert all(len(line) <= 80 for line in lines(machine, 80) if len(line.split()) > 2)
+    assert all(len(line) <= 80 for line in machine_lines(machine, 80) if len(line.split()) > 2)
 
 
 @pytest.mark.mpi
@@ -50,7 +50,7 @@ def test_fetched_mpis_are_described_in_full(fresh_home: Path) -> None:
     machine = inventory.discover_machine(Host({"PATH": PLAIN_PATH}))
     # Debian's are in the document that `discover --abi` prints, and take as long again.
     machine = replace(machine, mpis=tuple(m for m in machine.mpis if m.source == "wheel"))
-    shown = valid(document(**as_document(machine, abi=True)))
+    shown = valid(document(**machine_document(machine, abi=True)))
     by_family = {m["family"]: m for m in shown["mpis"]}
     openmpi, mpich, intel = (by_family[f] for f in ("openmpi", "mpich", "intel"))
     assert all(m["usable"] for m in by_family.values())
@@ -75,18 +75,20 @@ def test_fetched_mpis_are_described_in_full(fresh_home: Path) -> None:
 
 
 def test_a_machine_without_an_mpi_says_how_to_get_one(tmp_path: Path) -> None:
-    page = "\n".join(lines(inventory.discover_machine(Host({"PATH": PLAIN_PATH}, tmp_path)), 80))
+    page = "\n".join(
+        machine_lines(inventory.discover_machine(Host({"PATH": PLAIN_PATH}, tmp_path)), 80)
+    )
     assert "`mpigraft get openmpi` fetches one" in page
 
 
 @pytest.mark.mpi
 def test_the_page_reads_well_at_80_columns(fresh_home: Path) -> None:
     machine = inventory.discover_machine(Host({"PATH": PLAIN_PATH}))
-    page = list(lines(machine, 80))
+    page = list(machine_lines(machine, 80))
     too_long = [line for line in page if len(line) > 80 and len(line.split()) > 2]
     assert not too_long
     assert "openmpi@5.0.11" in page
     broken = replace(machine.mpis[0], usable=False, reason="its libfabric is gone")
-    text = "\n".join(lines(replace(machine, mpis=(broken,)), 80))
+    text = "\n".join(machine_lines(replace(machine, mpis=(broken,)), 80))
     assert "UNUSABLE" in text
     assert "its libfabric is gone" in text

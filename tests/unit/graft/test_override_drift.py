@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.cli.inject import absent_names
 from mpigraft.core.cache import file_digest
 from mpigraft.core.model import Abi, Family, Level, MappedLibrary, MpiInstall
 from mpigraft.graft import read_abi
@@ -19,6 +18,7 @@ from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
 from mpigraft.graft.stack.override.content import SourceFile, plan_override
 from mpigraft.graft.stack.override.launcher import launcher_scripts
+from mpigraft.report import absent_names
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled
 from tests.builders.overrides import (

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.cli.discover import as_document
 from mpigraft.cli.main import run_command
 from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.model import JobRequest
@@ -17,9 +16,10 @@ from mpigraft.core.serialize import document
 from mpigraft.graft.abi import saved
 from mpigraft.launch.hosts import partitions
 from mpigraft.launch.hosts.partitions import node_differences, parse_documents
+from mpigraft.report import machine_document
 from tests.builders.configuration import a_machine, an_mpi
 
-MACHINE = as_document(a_machine(an_mpi("openmpi@5.0.11")))
+MACHINE = machine_document(a_machine(an_mpi("openmpi@5.0.11")))
 
 
 def labelled(*machines: dict[str, object], width: int = 1) -> str:

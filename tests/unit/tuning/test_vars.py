@@ -18,6 +18,7 @@ from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import EnvRow, Level, MpiInstall, Scope
 from mpigraft.discovery import inventory
 from mpigraft.native import programs
+from mpigraft.report import variable_summary
 from mpigraft.tuning import mpi_t
 from mpigraft.tuning.mpi_t import Answer, Entry, Setting
 from tests.builders.configuration import a_machine, a_transport, an_mpi
@@ -275,7 +276,7 @@ def test_a_summary() -> None:
 
 def test_a_version_has_single_spaces() -> None:
     listing = Answer("mpich@5.0.2", "MPICH Version:      5.0.2", (), ())
-    assert next(command.summary(listing, 80)) == "mpich@5.0.2  MPICH Version: 5.0.2"
+    assert next(variable_summary(listing, 80)) == "mpich@5.0.2  MPICH Version: 5.0.2"
 
 
 @pytest.mark.usefixtures("two")

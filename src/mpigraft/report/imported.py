@@ -1,27 +1,24 @@
-"""What an import took, for people and as JSON."""
+"""What an import took, as text and as a document."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpigraft.cli import common
-from mpigraft.core.errors import MpigraftError, UsageError
+from mpigraft.core.errors import MpigraftError
 from mpigraft.core.numbers import counted
-from mpigraft.core.text import fold, join_some, printable
+from mpigraft.core.text import fold, join_some
 
 if TYPE_CHECKING:
     from mpigraft.bench import ImportedFile, Unmatched
 
 MAYBE_CUT = "maybe-cut"  # the code of findings
 SHOWN = 5  # files of a kind that a line lists
-LISTED = 100  # refused files that are listed with their reasons
 STORED, FAILED, KNOWN, REFUSED, SKIPPED = "stored", "failed", "known", "refused", "skipped"
 
 
-class Tally:
+class ImportTally:
     """Files as they are imported; of what was taken only counts stay in memory."""
 
     def __init__(self, unmatched: Sequence[Unmatched], *, detailed: bool, keep: bool) -> None:
@@ -54,7 +51,17 @@ class Tally:
             for benchmark in file.benchmarks:
                 layouts = self.rounds.setdefault((file.configuration, benchmark), {})
                 layouts[file.layout] = layouts.get(file.layout, 0) + len(file.rounds)
-        return lines(file, detailed=self.detailed)
+        return import_lines(file, detailed=self.detailed)
+
+    @property
+    def failed(self) -> int:
+        """Count files of runs that died."""
+        return self.counts[FAILED]
+
+    @property
+    def taken(self) -> int:
+        """Count files that are in the store, now or from before."""
+        return self.counts[STORED] + self.counts[KNOWN]
 
     def _out(self, name: str, state: str, error: MpigraftError) -> None:
         self.counts[state] += 1
@@ -64,7 +71,7 @@ class Tally:
             self.files.append({"file": name, "state": state, **reason, "fix": error.fix})
 
 
-def lines(file: ImportedFile, *, detailed: bool = True) -> list[str]:
+def import_lines(file: ImportedFile, *, detailed: bool = True) -> list[str]:
     """Describe what became of one file, and every note and finding about it; or of many files
     only what is wrong with each."""
     if file.suite == "export":
@@ -90,7 +97,7 @@ def lines(file: ImportedFile, *, detailed: bool = True) -> list[str]:
     return text + [f"  {f.level}: {f.message}" for f in file.findings]
 
 
-def summary(tally: Tally, *, dry_run: bool, detailed: bool) -> Iterator[str]:
+def import_summary(tally: ImportTally, *, dry_run: bool, detailed: bool) -> Iterator[str]:
     """Say what was taken of many files, a line for each configuration and benchmark, and what to
     type next."""
     if not detailed:
@@ -106,7 +113,7 @@ def summary(tally: Tally, *, dry_run: bool, detailed: bool) -> Iterator[str]:
             yield f"campaign {campaign}: mpigraft compare {shlex.quote(campaign)}"
 
 
-def _counts(tally: Tally, *, dry_run: bool) -> Iterator[str]:
+def _counts(tally: ImportTally, *, dry_run: bool) -> Iterator[str]:
     counts = tally.counts
     verb = "would be stored" if dry_run else "stored"
     parts = [f"{counted(counts[STORED], 'file')} {verb}: {counted(tally.values, 'value')}"]
@@ -139,8 +146,8 @@ def _natural(layouts: Iterable[str]) -> list[str]:
     return sorted(layouts, key=layout_order)
 
 
-def document(tally: Tally, *, dry_run: bool) -> str:
-    """Make the JSON document of an import."""
+def import_document(tally: ImportTally, *, dry_run: bool) -> str:
+    """Make the document of an import."""
     from mpigraft.core.serialize import document
 
     return document(
@@ -166,27 +173,3 @@ def _document(file: ImportedFile) -> dict[str, Any]:
             {"level": f.level.value, "code": f.code, "message": f.message} for f in file.findings
         ],
     }
-
-
-def refuse(tally: Tally, paths: Sequence[Path]) -> None:
-    """List what was refused on stderr; raise UsageError if anything was, or nothing was taken."""
-    total = sum(tally.counts.values())
-    codes = {error.code for _, error in tally.refused}
-    if tally.refused and (total == 1 or codes == {"import-no-configuration"}):
-        raise tally.refused[0][1]  # what is the same for all of them is said once
-    for name, error in tally.refused[:LISTED]:
-        message = error.message if name in error.message else f"{name}: {error.message}"
-        common.tell(f"refused: {message}")
-    if len(tally.refused) > LISTED:
-        common.tell(f"refused: {len(tally.refused) - LISTED} more, which --json lists")
-    for fix in dict.fromkeys(error.fix for _, error in tally.refused if error.fix):
-        common.tell(f"what to do: {fix}")
-    if tally.refused:
-        count = f"{len(tally.refused)} of {counted(total, 'file')}"
-        raise UsageError.of("import-refused", count=count)
-    if failed := tally.counts[FAILED]:
-        raise UsageError.of("import-failed", count=f"{failed} of {counted(total, 'file')}")
-    if not tally.counts[STORED] and not tally.counts[KNOWN]:
-        skipped = "; ".join(dict.fromkeys(error.message for _, error in tally.skipped[:SHOWN]))
-        shown = join_some([printable(str(path)) for path in paths], SHOWN, ", ")
-        raise UsageError.of("import-nothing", paths=shown, skipped=skipped or "it is empty")

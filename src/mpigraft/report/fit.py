@@ -1,0 +1,109 @@
+"""Whether a host MPI fits under a guest: one check in full, or a line for each MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mpigraft.core.text import fold, join_some, labelled, printable
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel
+    from mpigraft.graft import GuestMpi
+
+Tried = tuple["Fit", Sequence[str]]  # a check, and the programs that would fit alone
+
+SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
+WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
+PROGRAMS = 4  # that a line names
+
+
+def fit_lines(fit: Fit, fitting: Sequence[str], own: GuestMpi | None = None) -> Iterator[str]:
+    """Describe one check in full, the worst part first, with the programs that would fit alone and
+    the guest's own MPI."""
+    from mpigraft.graft import NOT_CHECKED
+
+    yield f"fits: {'yes' if fit.ok else 'no'}"
+    yield ""
+    yield from fact_lines("guest", _guest(fit.guest))
+    yield from fact_lines("host MPI", _place(fit, own))
+    yield from fact_lines("programs", join_some(fit.guest.programs, PROGRAMS, ", "))
+    if fitting and not fit.ok:
+        alone = join_some(fitting, PROGRAMS, ", ")
+        yield from fact_lines("", f"of these would fit alone: {alone}")
+    order = list(WORDS)
+    parts = sorted(fit.parts, key=lambda part: order.index(part.level))
+    for part in parts:
+        if part.level != "info":
+            yield from _part(part)
+    yield ""
+    for part in parts:
+        if part.level == "info":
+            word = "" if part.message.startswith(NOT_CHECKED) else WORDS[part.level]
+            yield from fold(printable(f"{part.name:13}{part.message}"), f"{word:10}", 23)
+
+
+def _guest(guest: GuestLabel) -> str:
+    facts = (guest.os, guest.architecture, f"glibc {guest.glibc}" if guest.glibc else "no glibc")
+    return f"{guest.name} ({guest.kind}): {', '.join(filter(None, facts))}"
+
+
+def _place(fit: Fit, own: GuestMpi | None) -> str:
+    name = f"{own.family} {own.version}" if own else ""
+    if fit.replace == "mpi":
+        return f"{fit.mpi}, in place of the guest's own {name}" if name else fit.mpi
+    return f"{fit.mpi}: its libfabric or UCX under the guest's own {name or 'MPI'}"
+
+
+def _part(part: CheckResult) -> Iterator[str]:
+    yield ""
+    yield f"{WORDS[part.level]:10}{part.name}"
+    for finding in part.findings:
+        if finding.level != "info":  # true and harmless; --json has it
+            yield from finding_lines(finding)
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """Describe a finding: what was seen, its evidence, why it matters, what to do."""
+    yield from fact_lines("  note" if finding.level == "info" else "  problem", finding.message)
+    for line in finding.evidence[:SHOWN]:
+        cut = line if len(line) <= LONG else f"{line[:LONG].rpartition(' ')[0]} ..."
+        yield from fold(printable(cut), " " * 12, 14)
+    if len(finding.evidence) > SHOWN:
+        yield f"{'':12}and {len(finding.evidence) - SHOWN} more: --json"
+    if finding.why:
+        yield from fact_lines("  why", finding.why)
+    if finding.fix:
+        yield from fact_lines("  fix", finding.fix)
+
+
+def fact_lines(label: str, text: str) -> list[str]:
+    """Lay out one fact behind its label."""
+    return labelled(label, printable(text), column=10)  # a guest's names: line breaks too
+
+
+def fits_table(guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str]) -> Iterator[str]:
+    """Describe each MPI in a line: yes, or the first thing in the way; then those unread."""
+    yield f"fits: {sum(fit.ok for fit, _ in tried)} of {len(tried)} MPIs"
+    yield ""
+    yield from fact_lines("guest", _guest(guest))
+    yield from fact_lines("programs", join_some(guest.programs, PROGRAMS, ", "))
+    yield ""
+    width = max(len(fit.mpi) for fit, _ in tried) + 2
+    for fit, fitting in sorted(tried, key=lambda one: (not one[0].ok, -len(one[1]))):
+        text = f"{fit.mpi:{width}}{_reason(fit, fitting)}"
+        yield from fold(printable(text), f"{'yes' if fit.ok else 'NO':10}", 10 + width)
+    for line in unread:
+        yield from fact_lines("left out", line)
+    yield ""
+    yield "--mpi SPEC says more of one of them"
+
+
+def _reason(fit: Fit, fitting: Sequence[str]) -> str:
+    parts = fit.parts
+    bad = [part for part in parts if part.level == "error"]
+    warned = [part.name for part in parts if part.level == "warning"]
+    if not bad:
+        return f"with warnings: {', '.join(warned)}" if warned else "without a warning"
+    alone = f"; of {len(fit.guest.programs)} programs {len(fitting)} would fit"
+    return f"{bad[0].name}: {bad[0].message}" + (alone if fitting else "")

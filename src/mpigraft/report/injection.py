@@ -1,0 +1,147 @@
+"""What is injected into a software stack: what would be written, what is on, what was proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpigraft.core.errors import CheckFailed, MissingError
+from mpigraft.core.text import join_some, labelled, printable
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Finding
+    from mpigraft.graft import GenerationRecord, InstalledOverride, OverridePlan
+    from mpigraft.run import InjectionProof
+
+
+def override_lines(plan: OverridePlan) -> Iterator[str]:
+    """Describe what would be written."""
+    from mpigraft.graft import read_override, refuse_unfit
+
+    override = read_override(plan.slot)
+    number = max((r.number for r in override.generations), default=0) + 1
+    active = override.active
+    yield from labelled("MPI", printable(plan.mpi), column=12)
+    yield from labelled("override", printable(plan.slot.path), column=12)
+    now = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
+    yield from labelled("now", now, column=12)
+    same = active is not None and active.key == plan.key
+    then = f"the same; generation {override.current} stays" if same else f"generation {number}"
+    yield from labelled("then", then, column=12)
+    yield from labelled("found as", ", ".join(plan.bindings), column=12)
+    if absent := absent_names(active, plan):
+        yield from labelled("no longer", absent, column=12)
+    hidden = [c for c in plan.copies if c.edit and c.name.startswith("mpi/")]
+    data = [c for c in plan.copies if not c.edit]
+    names = [Path(c.name).name for c in hidden]
+    yield from labelled(
+        "hidden", f"{len(hidden)} libraries: {join_some(names, 6, ', ')}", column=12
+    )
+    yield from labelled("data", f"{len(data)} files", column=12)
+    yield from labelled("sets", ", ".join(name for name, _ in plan.environment), column=12)
+    try:
+        refuse_unfit(override, plan)
+    except (CheckFailed, MissingError) as error:
+        yield from labelled("problem", printable(error.message), column=12)
+        yield from labelled("fix", printable(error.fix), column=12)
+
+
+def absent_names(active: GenerationRecord | None, plan: OverridePlan) -> str:
+    """Name what programs find in the generation that is on, and in the planned one no more: an
+    override holds one generation."""
+    return join_some(sorted({*(active.bindings if active else ())} - {*plan.bindings}), 6, ", ")
+
+
+def overrides_document(
+    plans: Sequence[OverridePlan], records: Sequence[GenerationRecord | None] = ()
+) -> str:
+    """Make the document of schemas/inject.json."""
+    from mpigraft.core.serialize import document, plain
+
+    rows: list[dict[str, Any]] = [
+        {
+            "slot": plan.slot,
+            "key": plan.key,
+            "bindings": plan.bindings,
+            "files": [
+                {"name": c.name, "source": c.source, "digest": c.digest, "edited": c.edit}
+                for c in plan.copies
+            ],
+            "links": dict(plan.links),
+            "environment": dict(plan.environment),
+            "generation": plain(record),
+        }
+        for plan, record in zip_longest(plans, records)
+    ]
+    return document(mpi=plans[0].mpi, overrides=rows)
+
+
+def proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
+    """Describe what a program proved of a generation, and `why` it was this program."""
+    yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
+    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
+    yield from labelled("mapped", printable(proof.libmpi), column=12)
+    yield from labelled(
+        "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
+    )
+    alone = ", and without a launcher" if proof.alone else ""
+    yield from labelled("started", f"on two ranks{alone}", column=12)
+    if proof.imported:
+        text = f"`import mpi4py.MPI` of {', '.join(proof.imported)}"
+        yield from labelled("imported", printable(text), column=12)
+    if proof.spawns:
+        yield from labelled("spawned", f"MPI_Comm_spawn {' and '.join(proof.spawns)}", column=12)
+    ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
+    yield from labelled("transport", printable(ran), column=12)
+
+
+def generation_lines(
+    override: InstalledOverride,
+    removed: tuple[int, ...],
+    kept: tuple[tuple[int, Finding], ...],
+    *,
+    pruned: bool,
+) -> Iterator[str]:
+    """Describe the generations of an override, and what was removed and kept of them."""
+    active = override.active
+    on = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
+    yield printable(f"{override.link}: {on}")
+    if pruned:
+        numbers = ", ".join(map(str, removed)) or "none"
+        yield f"removed generations: {numbers}"
+        for _, why in kept:
+            yield printable(why.message)
+            yield printable(f"  {why.fix}")
+    for record in override.generations:
+        mark = "*" if record.number == override.current else " "
+        yield printable(f"{mark} {record.number:>3}  {record.made}  {record.content}")
+
+
+def generations_document(
+    override: InstalledOverride, removed: tuple[int, ...], kept: tuple[tuple[int, Finding], ...]
+) -> str:
+    """Make the document of schemas/undo.json."""
+    from mpigraft.core.serialize import document
+
+    rows: list[dict[str, Any]] = [
+        {
+            "number": r.number,
+            "on": r.number == override.current,
+            "mpi": r.mpi,
+            "made": r.made,
+            "previous": r.previous,
+            "key": r.key,
+            "folder": override.folder(r.number),
+        }
+        for r in override.generations
+    ]
+    reasons = [{"number": number, "reason": finding} for number, finding in kept]
+    return document(
+        slot=override.slot,
+        current=override.current,
+        generations=rows,
+        removed=removed,
+        kept=reasons,
+    )

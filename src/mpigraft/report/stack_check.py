@@ -1,0 +1,203 @@
+"""Whether a host MPI fits under all programs of a software stack: text and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import fold, join_some, printable
+from mpigraft.report.fit import WORDS, fact_lines, finding_lines
+from mpigraft.report.table import list_rows
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Finding
+    from mpigraft.graft import Stack, StackCheck
+
+MODULES = 40  # that are listed where nothing is wrong with them
+SAME = 3  # findings of one kind that are shown
+LEVELS = {**WORDS, "info": "note"}  # the worst first
+WOULD = ("would ", "would", "would change")
+REASONS = {
+    "other-abi": "of another MPI family",
+    "other-machine": "of another architecture",
+    "runpath": "searched by DT_RUNPATH",
+    "no-override": "without an override",
+    "not-used": "without that library",
+    "other-override": "on the MPI in another override",
+}
+
+
+def stack_document(
+    stack: Stack,
+    verdicts: Sequence[StackCheck],
+    unread: Sequence[str] = (),
+    injected: Sequence[StackCheck] = (),
+) -> dict[str, Any]:
+    """Make the keys of schemas/check-stack.json."""
+    fits = all(v.ok for v in injected) if injected else any(v.ok for v in verdicts)
+    return {
+        "ok": fits,
+        "stack": {
+            "root": stack.root,
+            "real": stack.real,
+            "only": stack.only,
+            "elf_files": stack.elf_files,
+            "programs": len(stack.programs),
+            "modules": len(stack.modules),
+            "loader": stack.loader,
+            "overrides": stack.slots,
+            "unread": stack.unread,
+        },
+        "injected": [check_document(verdict) for verdict in injected],
+        "checks": [check_document(verdict) for verdict in verdicts],
+        "unread": list(unread),
+    }
+
+
+def check_document(verdict: StackCheck) -> dict[str, Any]:
+    """Give one verdict, as the schemas of `check` and `inject` describe it."""
+    from mpigraft.graft import Fate
+
+    return {
+        "mpi": verdict.mpi,
+        "ok": verdict.ok,
+        "overrides": [slot.path for slot in verdict.slots],
+        "glibc": verdict.glibc,
+        **{fate.value: verdict.count(fate) for fate in Fate},
+        "modules": verdict.modules,
+        "findings": verdict.findings,
+    }
+
+
+def stack_size(stack: Stack) -> str:
+    """Describe a stack by the number of its files, programs and modules."""
+    if stack.only:
+        return f"{stack.only}, a program of {stack.root}"
+    programs = counted(len(stack.programs), "program")
+    modules = counted(len(stack.modules), "module")
+    need = "needs" if len(stack.programs) == 1 else "need"
+    files = counted(stack.elf_files, "ELF file")
+    return f"{stack.root}: {files}; {programs} of {modules} {need} MPI"
+
+
+def stack_check_lines(verdict: StackCheck) -> Iterator[str]:
+    """Describe one check: the answer, a summary by module, then what is wrong."""
+    from mpigraft.graft import Fate
+
+    stack = verdict.stack
+    yield f"fits: {'yes' if verdict.ok else 'no'}"
+    yield ""
+    yield from fact_lines("stack", stack_size(stack))
+    if stack.loader:
+        glibc = f", glibc {verdict.glibc}" if verdict.glibc else ""
+        yield from fact_lines("loader", f"{stack.loader.path}{glibc}")
+    yield from fact_lines("injected" if verdict.injected else "host MPI", verdict.mpi)
+    for slot in verdict.slots:
+        programs = counted(slot.programs, "program")
+        names = " and ".join(filter(None, slot.names))
+        yield from fact_lines(
+            "override", f"{slot.path}{f' ({names})' if names else ''}: {programs}"
+        )
+    yield ""
+    count = {fate: verdict.count(fate) for fate in Fate}
+    would, not_, change = ("", "do", "differs") if verdict.injected else WOULD
+    if count[Fate.FITS]:
+        programs = counted(count[Fate.FITS], "program")
+        load = "loads" if count[Fate.FITS] == 1 and not would else "load"
+        yield f"{programs} {would}{load} {verdict.mpi}, and nothing else {change}"
+    if count[Fate.REFUSED]:
+        programs = counted(count[Fate.REFUSED], "program")
+        yield f"{programs} {not_} not start, or load other libraries"
+    if count[Fate.ACCEPTED]:
+        yield f"accepted by --except: {counted(count[Fate.ACCEPTED], 'program')}"
+    if count[Fate.KEPT]:
+        stay = "stays as it is" if count[Fate.KEPT] == 1 and not would else "stay as they are"
+        yield f"{counted(count[Fate.KEPT], 'program')} {would}{stay}: {_kept(verdict)}"
+    yield from _modules(verdict)
+    yield from _findings(verdict)
+
+
+def _kept(verdict: StackCheck) -> str:
+    whys = [p.why for module in verdict.modules for p in module.programs if p.why in REASONS]
+    parts = (f"{whys.count(why)} {REASONS[why]}" for why in dict.fromkeys(whys))
+    return ", ".join(parts)
+
+
+def _modules(verdict: StackCheck) -> Iterator[str]:
+    from mpigraft.graft import Fate
+
+    modules = verdict.modules
+    shown = modules if len(modules) <= MODULES else [m for m in modules if m.notable]
+    if not shown:
+        return
+    yield ""
+    fates = [Fate.FITS, Fate.REFUSED, Fate.KEPT]
+    fates += [Fate.ACCEPTED] if any(m.count(Fate.ACCEPTED) for m in modules) else []
+    words = ["stays" if fate is Fate.KEPT else fate.value for fate in fates]
+    rows = [
+        (printable(module.name), *(module.count(fate) or "" for fate in fates))
+        for module in shown[: 10 * MODULES]
+    ]
+    yield from list_rows(("module", *words), rows, right=words)
+    if more := len(modules) - len(shown[: 10 * MODULES]):
+        yield f"and {counted(more, 'module')} more: --json"
+
+
+def _findings(verdict: StackCheck) -> Iterator[str]:
+    """Describe each kind of finding once, with the modules that it is about, the worst first."""
+    kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
+    for finding, modules in _gathered(verdict):
+        kinds.setdefault((str(finding.level), finding.code), []).append((finding, modules))
+    for level, word in LEVELS.items():
+        for (own, code), members in kinds.items():
+            if own != level:
+                continue
+            yield ""
+            yield f"{word:10}{code}"
+            for finding, modules in members[:SAME]:
+                last = finding is members[min(SAME, len(members)) - 1][0]
+                yield from finding_lines(finding if last else replace(finding, why="", fix=""))
+                if modules:
+                    yield from fact_lines("  in", join_some(modules, SAME, ", "))
+            if len(members) > SAME:
+                yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
+
+
+def _gathered(verdict: StackCheck) -> Iterator[tuple[Finding, list[str]]]:
+    """Yield each finding once, with the modules that have it."""
+    yield from ((finding, []) for finding in verdict.findings)
+    by_text: dict[tuple[str, str], tuple[Finding, list[str]]] = {}
+    for module in verdict.modules:
+        for finding in module.findings:
+            key = finding.code, finding.message
+            by_text.setdefault(key, (finding, []))[1].append(module.name)
+    yield from by_text.values()
+
+
+def stack_checks_table(stack: Stack, verdicts: Sequence[StackCheck]) -> Iterator[str]:
+    """Describe each MPI in a line: yes, or the first thing in the way."""
+    from mpigraft.graft import Fate
+
+    yield f"fits: {sum(verdict.ok for verdict in verdicts)} of {len(verdicts)} MPIs"
+    yield ""
+    yield from fact_lines("stack", stack_size(stack))
+    yield ""
+    width = max(len(verdict.mpi) for verdict in verdicts) + 2
+    for verdict in sorted(verdicts, key=lambda v: (not v.ok, -v.count(Fate.FITS))):
+        text = f"{verdict.mpi:{width}}{_reason(verdict)}"
+        yield from fold(printable(text), f"{'yes' if verdict.ok else 'NO':10}", 10 + width)
+    yield ""
+    yield "--mpi SPEC says more of one of them"
+
+
+def _reason(verdict: StackCheck) -> str:
+    from mpigraft.graft import Fate
+
+    findings = [f for f, _ in _gathered(verdict) if f.level == "error"]
+    fits = counted(verdict.count(Fate.FITS), "program")
+    if not findings:
+        return f"{fits} would load it"
+    more = f"; {fits} would load it" if verdict.count(Fate.FITS) else ""
+    return f"{findings[0].message}{more}"
