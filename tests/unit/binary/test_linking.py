@@ -164,17 +164,18 @@ def test_a_scope_has_no_more_symbols_than_memory_can_hold(
         linking.unbound_symbols(files)
 
 
-def test_one_object_does_not_miss_more_symbols_than_can_be_examined(
+def test_a_scope_does_not_miss_more_symbols_than_can_be_examined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is compared, sorted and described for each host MPI: a million took minutes."""
-    main = reader.read_elf(compiled(tmp_path / "calls.so", CALLS))
-    missing = len(linking.unbound_symbols([main]))
-    monkeypatch.setattr(linking, "MAX_UNBOUND", missing)
-    assert len(linking.unbound_symbols([main])) == missing
-    monkeypatch.setattr(linking, "MAX_UNBOUND", missing - 1)
-    with pytest.raises(ElfError, match=rf"calls\.so: no library has {missing} of its symbols"):
-        linking.unbound_symbols([main])
+    files = [reader.read_elf(compiled(tmp_path / f"{i}.so", CALLS)) for i in range(3)]
+    each = len(linking.unbound_symbols(files[:1]))
+    assert each
+    monkeypatch.setattr(linking, "MAX_UNBOUND", 2 * each)
+    assert len(linking.unbound_symbols(files[:2])) == 2 * each
+    for of in (None, files):
+        with pytest.raises(ElfError, match=rf"2\.so: with it, .* miss more than {2 * each} sym"):
+            linking.unbound_symbols(files, of=of)
 
 
 def test_symbols_that_are_not_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

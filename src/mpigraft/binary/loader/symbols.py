@@ -6,14 +6,15 @@ Versions: glibc elf/dl-version.c. Symbols: elf/dl-lookup.c, do_lookup_x and chec
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from mpigraft.binary.elf.reader import Elf, ElfError, Symbol
 
 MAX_KEPT = 1024  # objects whose names are kept as sets
 MAX_SETS = 256  # sets of libraries whose missing symbols are cached
-MAX_UNBOUND = 1 << 14  # of one object; without one of its libraries an honest one misses hundreds
+MAX_UNBOUND = 1 << 15  # of one scope; a program that lacks a library misses hundreds
 MAX_SYMBOLS = 1 << 21  # of all of them; each takes a hundred bytes or two
 MAX_SCOPE = 1 << 20  # of one scope: all libraries of a desktop have a third of a million
 
@@ -69,22 +70,25 @@ def unbound_symbols(
 
     `objects`: one scope, such as a program's closure. `of`: the objects whose references count,
     when not all: those of a plugin, whose own objects are in the scope too. Raises ElfError for an
-    object whose symbols cannot be read, for more than MAX_SCOPE symbols, and for one object that
-    misses more than MAX_UNBOUND.
+    object whose symbols cannot be read, for more than MAX_SCOPE symbols, and where more than
+    MAX_UNBOUND are missing.
     """
     _bound_scope(objects)
     if of is not None:
         scope = [_links(file) for file in objects]
-        return tuple(loose for file in of for loose in _loose(_links(file), scope))
+        largest = sorted(scope, key=_size)
+        return tuple(_described((file, _lacking(file, scope, largest)) for file in map(_links, of)))
     if not objects:
         return ()
     first, *rest = objects
     main, libraries = _links(first), _set_of(rest)
-    unbound = list(_loose(main, [main, *libraries.scope]))
-    for links in libraries.scope:
-        lacking = [r for r in libraries.lacking(links) if not main.provides(r)]
-        unbound.extend(links.describe(lacking))
-    return tuple(unbound)
+    every = [main, *libraries.scope]
+    of_libraries = (
+        (links, [r for r in libraries.lacking(links) if not main.provides(r)])
+        for links in libraries.scope
+    )
+    of_main = _lacking(main, every, sorted(every, key=_size))
+    return tuple(_described(chain([(main, of_main)], of_libraries)))
 
 
 def _bound_scope(objects: Sequence[Elf]) -> None:
@@ -96,8 +100,14 @@ def _bound_scope(objects: Sequence[Elf]) -> None:
             raise ElfError(f"{file.name}: {what}")
 
 
-def _loose(links: _Links, scope: Sequence[_Links]) -> Iterator[UnboundSymbol]:
-    return links.describe(_lacking(links, scope, sorted(scope, key=_size)))
+def _described(lacking: Iterable[tuple[_Links, list[Reference]]]) -> Iterator[UnboundSymbol]:
+    total = 0
+    for links, references in lacking:
+        total += len(references)
+        if total > MAX_UNBOUND:
+            what = f"with it, a program and its libraries miss more than {MAX_UNBOUND:,} symbols"
+            raise ElfError(f"{links.file.name}: {what}")
+        yield from links.describe(references)
 
 
 def _size(links: _Links) -> int:
@@ -177,11 +187,6 @@ class _Links:
         """Describe references, in the order of their names."""
         if not references:
             return
-        if len(references) > MAX_UNBOUND:
-            raise ElfError(
-                f"{self.file.name}: no library has {len(references):,} of its symbols, "
-                f"more than {MAX_UNBOUND:,}"
-            )
         libraries = {_reference(s): s.library for s in (*self.file.imported, *self.file.copied)}
         for name, version in sorted((r, "") if isinstance(r, str) else r for r in references):
             text = f"{name}@{version}" if version else name
