@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import product
 
 from mpigraft.core.env import redact
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import (
     Configuration,
     Evidence,
@@ -228,7 +229,7 @@ def _launch_failure(completed: Completed, known: Sequence[KnownIssue]) -> list[F
     if completed.ok:
         return []
     text = redact(clean(completed.stderr) or clean(completed.stdout))
-    output = "".join(f"\n{line}" for line in relevant_lines(text))
+    output = Lines("".join(f"\n{line}" for line in relevant_lines(text)))
     if completed.timed_out or completed.code == TIMED_OUT:
         finding = Finding.of("probe-timeout", seconds=completed.wall_s, output=output)
     elif (number := _crash(completed.code)) is not None:

@@ -150,6 +150,9 @@ def test_a_launch_that_failed_says_why() -> None:
         assert not judge.worth_repeating(evidence)
     first = judged(recorded("openmpi-5.0.11--not-ucx-gate"), "ucx").findings[0]
     assert "No components were able to be opened in the pml framework" in first.message
+    failed = judged(recorded("openmpi-5.0.11--ofi-shm"), "ofi-shm").findings[0]
+    assert len(failed.message.splitlines()) > 1
+    assert "\\x0a" not in failed.message
 
 
 def test_a_crash_is_reported_with_what_was_proven_before_it() -> None:
