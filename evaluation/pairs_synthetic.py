@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mpigraft.analysis.pairs.matrices import Matrix, pair_matrices
+from mpigraft.analysis.pairs.matrices import PairMatrix, pair_matrices
 from mpigraft.core.model import ValueRow
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ NOISES: dict[str, Noise] = {
 def campaign(
     nodes: int, noise: Noise, seed: int, factor: float = 1.0, side: str = "both",
     launches: int = LAUNCHES,
-) -> dict[str, Matrix]:  # fmt: skip
+) -> dict[str, PairMatrix]:  # fmt: skip
     """Matrices by metric; n2 is the slow node."""
     rng = np.random.default_rng([seed, nodes])
     sends, receives = (np.log(factor) * on for on in SIDES[side])
@@ -96,7 +96,7 @@ def campaign(
     return {one.metric: one for one in pair_matrices(rows, {})}
 
 
-def named(one: Matrix) -> bool:
+def named(one: PairMatrix) -> bool:
     return bool(one.slow_nodes or one.slow_links or one.parts)
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from mpigraft.core.model import Family, Kind, Peer  # noqa: E402
 from mpigraft.knowledge.transports.fabrics import fabrics  # noqa: E402
 from mpigraft.knowledge.transports.match import issues, transport_rows  # noqa: E402
-from mpigraft.knowledge.transports.rows import Needs, Row, When  # noqa: E402
+from mpigraft.knowledge.transports.rows import Needs, TransportRow, When  # noqa: E402
 
 PAGE = ROOT / "docs/reference/transports.md"
 TITLES = {
@@ -111,7 +111,7 @@ def page() -> str:
     return "".join(parts)
 
 
-def section(row: Row) -> str:
+def section(row: TransportRow) -> str:
     """One row, from what is set to its sources."""
     lines = [
         f"\n### {row.name}: {row.id}\n",
@@ -155,7 +155,7 @@ def needs(need: Needs) -> str:
     return ", ".join(words) or "nothing else"
 
 
-def proofs(row: Row) -> Iterator[str]:
+def proofs(row: TransportRow) -> Iterator[str]:
     """A table of the signs for each kind and peer class."""
     yield "| kind | peers | what the library must print | bytes at the interface |"
     yield "| --- | --- | --- | --- |"

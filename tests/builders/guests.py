@@ -9,7 +9,7 @@ from dataclasses import replace as with_fields
 
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.over import OverlayRoot
-from mpigraft.binary.image.root import BaseRoot, Entry, Pread, RootError
+from mpigraft.binary.image.root import BaseRoot, Pread, RootEntry, RootError
 from mpigraft.core.model import (
     AbiObject,
     GuestKind,
@@ -42,7 +42,7 @@ class Nothing(BaseRoot):
     def _list(self, folder: str) -> list[str]:
         return []
 
-    def _opened(self, entry: Entry) -> AbstractContextManager[Pread]:
+    def _opened(self, entry: RootEntry) -> AbstractContextManager[Pread]:
         raise RootError(f"{entry.path}: nothing is there")
 
 

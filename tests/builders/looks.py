@@ -91,7 +91,7 @@ class Made:
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
         pass
 
-    def launched(self, step: Step, outcome: measurement.Outcome, wall_s: float) -> None:
+    def launched(self, step: Step, outcome: measurement.LaunchOutcome, wall_s: float) -> None:
         self.steps.append(step)
 
     def looked(self, look: Look, open_curves: int, launches: int) -> None:

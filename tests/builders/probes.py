@@ -30,7 +30,7 @@ from mpigraft.evidence import judge
 from mpigraft.evidence.traffic import attribution
 from mpigraft.evidence.traffic.counters import due_counters
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire, _with_wire, wire_state
-from mpigraft.evidence.traffic.probe import Phase, Transfer
+from mpigraft.evidence.traffic.probe import ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import Sockets
 from mpigraft.knowledge.transports.match import Facts, matching_row, transport
 from mpigraft.launch import Launched
@@ -224,27 +224,29 @@ def a_phase(
     size: int = PAYLOAD,
     noise: float = float(FLOOD),
     wire: Mapping[str, int] | None = None,
-) -> Phase:
+) -> ProbePhase:
     """Under traffic that drowns everything, unless `wire` says otherwise."""
     counts = tuple(({"lo": FLOOD, "e0": FLOOD, "e1": FLOOD} | dict(wire or {})).items())
     part = Transfer("1 MiB", size, counts, noise, weakest=counts, sockets=sockets)
-    return Phase(kind, peer, size, counts, ok=True, parts=(part,))
+    return ProbePhase(kind, peer, size, counts, ok=True, parts=(part,))
 
 
-def attributed(phase: Phase, who: tuple[tuple[str, str], ...], claims: Collection[str]) -> Phase:
+def attributed(
+    phase: ProbePhase, who: tuple[tuple[str, str], ...], claims: Collection[str]
+) -> ProbePhase:
     made = attribution.attributed(phase, who, claims)
     assert made
     return made
 
 
-def says(phase: Phase, claim: str, names: tuple[str, ...] = ()) -> Wire | None:
+def says(phase: ProbePhase, claim: str, names: tuple[str, ...] = ()) -> Wire | None:
     made = due_counters(
         attributed(phase, WHO, {claim}), names, 2 if phase.peer is Peer.OFF_NODE else 1
     )
     return wire_state(made, frozenset({phase.peer}))
 
 
-def heard_of(phase: Phase, claim: str, names: tuple[str, ...] = ()) -> TrafficFinding:
+def heard_of(phase: ProbePhase, claim: str, names: tuple[str, ...] = ()) -> TrafficFinding:
     made = due_counters(
         attributed(phase, WHO, {claim}), names, 2 if phase.peer is Peer.OFF_NODE else 1
     )
@@ -254,5 +256,5 @@ def heard_of(phase: Phase, claim: str, names: tuple[str, ...] = ()) -> TrafficFi
     return _with_wire(silent, {claim}, wire_state(made, frozenset({phase.peer})), made)
 
 
-def between(sockets: Sockets) -> Phase:
+def between(sockets: Sockets) -> ProbePhase:
     return a_phase(sockets, peer=Peer.OFF_NODE)

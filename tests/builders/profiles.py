@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mpigraft.trace import Peer, Profile, RankUse, Routine
-from mpigraft.trace.profile.values import PeerKind, Site, SizeUse, Spread
+from mpigraft.trace import PeerTraffic, Profile, RankUse, Routine
+from mpigraft.trace.profile.values import CallSite, PeerKind, SizeUse, Spread
 
 NAMES = ("Alltoallv", "Allreduce", "Sendrecv", "Waitall", "Ineighbor_alltoallw", "Bcast")
 
@@ -11,12 +11,12 @@ NAMES = ("Alltoallv", "Allreduce", "Sendrecv", "Waitall", "Ineighbor_alltoallw",
 def a_profile(ranks: int) -> Profile:
     """Ranks send to their neighbours, and all to all unevenly; the last ones wait most."""
     peers = [
-        Peer(a, (a + step) % ranks, PeerKind.P2P, 100, 4096 * 100)
+        PeerTraffic(a, (a + step) % ranks, PeerKind.P2P, 100, 4096 * 100)
         for a in range(ranks)
         for step in {1 % ranks, -1 % ranks}
     ]
     peers += [
-        Peer(a, b, PeerKind.COLLECTIVE, 10, 10 * (8 << abs(a - b) % 12))
+        PeerTraffic(a, b, PeerKind.COLLECTIVE, 10, 10 * (8 << abs(a - b) % 12))
         for a in range(min(ranks, 64))
         for b in range(min(ranks, 64))
     ]
@@ -39,7 +39,9 @@ def a_profile(ranks: int) -> Profile:
         for k in range(ranks)
     )  # fmt: skip
     sites = tuple(
-        Site(name, (f"exchange_{name.lower()} (app+0x40{k:02x})", "main (app+0x1f2)"), 10, 1.0, 64)
+        CallSite(
+            name, (f"exchange_{name.lower()} (app+0x40{k:02x})", "main (app+0x1f2)"), 10, 1.0, 64
+        )
         for k, name in enumerate(NAMES)
     )
     return Profile(

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.elf.tables import ElfError
-from mpigraft.binary.image.root import BaseRoot, Entry, Link, Pread, RootError, join
+from mpigraft.binary.image.root import BaseRoot, Link, Pread, RootEntry, RootError, join
 from mpigraft.core.model import (
     AbiObject,
     GuestKind,
@@ -42,19 +42,21 @@ class World(BaseRoot):
                 self.folders.add(path)
         self.numbers = {path: number for number, path in enumerate(self.facts)}
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         path = join(folder, name)
         if path in self.links:
             return Link(self.links[path])
         if path in self.facts:
-            return Entry(path, "file", 1, 0o755, (1, self.numbers[path]))
-        return Entry(path, "folder", 0, 0o755, (2, hash(path))) if path in self.folders else None
+            return RootEntry(path, "file", 1, 0o755, (1, self.numbers[path]))
+        return (
+            RootEntry(path, "folder", 0, 0o755, (2, hash(path))) if path in self.folders else None
+        )
 
     def _list(self, folder: str) -> list[str]:
         paths = (*self.facts, *self.links, *self.folders)
         return [p.rpartition("/")[2] for p in paths if (p.rpartition("/")[0] or "/") == folder]
 
-    def _opened(self, entry: Entry) -> AbstractContextManager[Pread]:
+    def _opened(self, entry: RootEntry) -> AbstractContextManager[Pread]:
         data = self.contents.get(entry.path)
         if data is None:
             raise RootError(f"{entry.path}: only its facts are known")

@@ -25,7 +25,7 @@ class Silent:
     """A watch that remembers."""
 
     def __init__(self) -> None:
-        self.outcomes: list[measurement.Outcome] = []
+        self.outcomes: list[measurement.LaunchOutcome] = []
         self.evidence: list[Evidence] = []
         self.looks: list[tuple[int, int]] = []
 
@@ -35,7 +35,7 @@ class Silent:
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
         self.evidence.append(evidence)
 
-    def launched(self, step: Step, outcome: measurement.Outcome, wall_s: float) -> None:
+    def launched(self, step: Step, outcome: measurement.LaunchOutcome, wall_s: float) -> None:
         self.outcomes.append(outcome)
 
     def looked(self, look: Look, open_curves: int, launches: int) -> None:

@@ -216,7 +216,7 @@ def test_what_a_launch_uses_and_is_replaced_in_the_middle_ends_the_campaign(
     planned = short(replace(machine, mpis=(moved,)), transport=("shm-ofi-tcp",), rounds=6)
 
     class Meddler(Silent):
-        def launched(self, step: Step, outcome: measurement.Outcome, wall_s: float) -> None:
+        def launched(self, step: Step, outcome: measurement.LaunchOutcome, wall_s: float) -> None:
             super().launched(step, outcome, wall_s)
             file.parent.mkdir(exist_ok=True)
             other = file.with_suffix(".new")

@@ -14,7 +14,7 @@ from mpigraft.native.programs import REPLAY, TRACE
 from mpigraft.trace.record.coding import read_call
 from mpigraft.trace.record.prepared import prepare
 from mpigraft.trace.record.rank_file import read_rank
-from mpigraft.trace.record.values import RankRecord
+from mpigraft.trace.record.values import RankCalls
 from tests.native.native_world import C, World, abi_of, values
 from tests.native.structure import record_parts
 
@@ -51,7 +51,7 @@ def replayed(world: World, family: Family, file: Path, *words: str, ranks: int =
     return world.launch(family, world.programs / abi_of(family) / REPLAY, file, *words, ranks=ranks)
 
 
-def calls_of(record: RankRecord) -> Counter[str]:
+def calls_of(record: RankCalls) -> Counter[str]:
     """How often each routine was called."""
     count: Counter[str] = Counter()
     for leaf in record.leaves():
@@ -60,7 +60,7 @@ def calls_of(record: RankRecord) -> Counter[str]:
     return count
 
 
-def structure_of(record: RankRecord) -> Counter[object]:
+def structure_of(record: RankCalls) -> Counter[object]:
     """How often each call came, without what depends on time or is replayed in another way:
     sources of receives, ranks that may be reordered. Numbers of communicators differ, since one
     is made in another way."""

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from mpigraft.analysis.interim import refuse_empty_look as refuse_empty_look
     from mpigraft.analysis.interim import rounds_over as rounds_over
     from mpigraft.analysis.interim import settle_looks as settle_looks
-    from mpigraft.analysis.overtime.changes import Change as Change
+    from mpigraft.analysis.overtime.changes import FactChange as FactChange
     from mpigraft.analysis.overtime.changes import list_changes as list_changes
     from mpigraft.analysis.overtime.changes import what_changed as what_changed
     from mpigraft.analysis.overtime.good import RECHECK as RECHECK
     from mpigraft.analysis.overtime.good import last_good as last_good
     from mpigraft.analysis.overtime.good import recheck_rounds as recheck_rounds
-    from mpigraft.analysis.overtime.history import Line as Line
+    from mpigraft.analysis.overtime.history import HistoryLine as HistoryLine
     from mpigraft.analysis.overtime.history import Shift as Shift
     from mpigraft.analysis.overtime.history import sort_history as sort_history
     from mpigraft.analysis.overtime.matching import labels_with_values as labels_with_values
     from mpigraft.analysis.overtime.matching import match_configurations as match_configurations
     from mpigraft.analysis.pairs.matrices import PAIRS_BENCHMARK as PAIRS_BENCHMARK
-    from mpigraft.analysis.pairs.matrices import Matrix as Matrix
     from mpigraft.analysis.pairs.matrices import Pair as Pair
+    from mpigraft.analysis.pairs.matrices import PairMatrix as PairMatrix
     from mpigraft.analysis.pairs.matrices import direction_phrase as direction_phrase
     from mpigraft.analysis.pairs.matrices import is_link as is_link
     from mpigraft.analysis.pairs.matrices import pair_matrices as pair_matrices

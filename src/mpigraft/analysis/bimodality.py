@@ -28,7 +28,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import NamedTuple
 
-from mpigraft.analysis.drift import Curve, Launch, curves
+from mpigraft.analysis.drift import DriftCurve, Launch, curves
 from mpigraft.core.model import METRICS, Better, Finding, ValueRow
 from mpigraft.core.numbers import round_numbers
 from mpigraft.core.text import join_some
@@ -89,7 +89,9 @@ def bimodality_findings(
     return (*machine, *alone)
 
 
-def _other_configurations(every: Mapping[Curve, Launches]) -> dict[Curve, dict[str, Rounds]]:
+def _other_configurations(
+    every: Mapping[DriftCurve, Launches],
+) -> dict[DriftCurve, dict[str, Rounds]]:
     """Collect, for each curve, the launches of the other configurations by round."""
     settings: dict[Setting, dict[str, Rounds]] = defaultdict(dict)
     for curve, launches in every.items():
@@ -106,7 +108,7 @@ def _other_configurations(every: Mapping[Curve, Launches]) -> dict[Curve, dict[s
 
 
 def _groups(
-    curve: Curve, launches: Launches, others: Mapping[str, Rounds], tests: int
+    curve: DriftCurve, launches: Launches, others: Mapping[str, Rounds], tests: int
 ) -> Groups | None:
     """Part the launches of a curve into groups, as they are or else less their rounds' levels."""
     beside: Rounds = defaultdict(list)
@@ -169,7 +171,7 @@ def _gap_chance(gap: float, others: int, width: float) -> float:
     return float((1 - gap / (gap + width)) ** others)
 
 
-def _describe(curve: Curve, launches: Launches, groups: Groups) -> str:
+def _describe(curve: DriftCurve, launches: Launches, groups: Groups) -> str:
     rounds = round_numbers({number for number, _ in groups.slow})
     return (
         f"{curve.benchmark} on {curve.layout}, {len(groups.slow)} of {len(launches)} launches "

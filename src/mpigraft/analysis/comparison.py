@@ -20,9 +20,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from mpigraft.analysis import completion, summary
-from mpigraft.analysis.curves import Curve
+from mpigraft.analysis.curves import PairedCurve
 from mpigraft.analysis.disturbance import undisturbed, withhold_verdicts
-from mpigraft.analysis.grouping import SeriesKey, Table, labels_of, table_of
+from mpigraft.analysis.grouping import SeriesKey, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import called_curves, campaign_looks, due_looks, looks_taken
 from mpigraft.analysis.judgement import JointTest, Limits
 from mpigraft.analysis.multiplicity import adjusted_p, repeated_metric
@@ -161,7 +161,7 @@ def _check_input(
 
 
 def _groups(
-    table: Table,
+    table: SeriesTable,
     key: str,
     labels: dict[str, str],
     campaign: CampaignRecord,
@@ -179,8 +179,8 @@ def _groups(
 
 
 def _curves(
-    table: Table, baseline: str, labels: dict[str, str], campaign: CampaignRecord
-) -> list[Curve]:
+    table: SeriesTable, baseline: str, labels: dict[str, str], campaign: CampaignRecord
+) -> list[PairedCurve]:
     """Pair every configuration with the baseline, wherever the two have a size in common."""
     curves = []
     for key, series in sorted(table.series.items(), key=lambda item: item[0].order):
@@ -188,16 +188,16 @@ def _curves(
         for other in sorted(others, key=lambda key: layout_order(labels[key])):
             arms = (series.arm(other), series.arm(baseline))
             blocks = (table.rounds_of(series), table.allocations_of(series))
-            curve = Curve(key, labels[other], series.sizes, arms, blocks, campaign)
+            curve = PairedCurve(key, labels[other], series.sizes, arms, blocks, campaign)
             if curve.sizes:
                 curves.append(curve)
     return curves
 
 
-def _joint_tests(curves: Sequence[Curve], seed: int) -> list[JointTest]:
+def _joint_tests(curves: Sequence[PairedCurve], seed: int) -> list[JointTest]:
     """Test each curve over its sizes, corrected for the number of independent measurements. A
     curve that repeats another has the p of that one."""
-    measured: dict[str, dict[SeriesKey, Curve]] = defaultdict(dict)
+    measured: dict[str, dict[SeriesKey, PairedCurve]] = defaultdict(dict)
     for curve in curves:
         measured[curve.label][curve.key] = curve
     repeats = [repeated_metric(curve.key, measured[curve.label]) for curve in curves]

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mpigraft.analysis.decision import crossovers
-from mpigraft.analysis.grouping import SeriesKey, Table
+from mpigraft.analysis.grouping import SeriesKey, SeriesTable
 from mpigraft.analysis.statistics.bootstrap import filled, median_rank
 from mpigraft.core.arrays import Floats, np
 from mpigraft.core.model import (
@@ -59,7 +59,7 @@ def launch_counts(
 
 
 def completions(
-    table: Table, baseline: str, labels: dict[str, str], launches: Sequence[LaunchRecord]
+    table: SeriesTable, baseline: str, labels: dict[str, str], launches: Sequence[LaunchRecord]
 ) -> dict[tuple[SeriesKey, str], Completion]:
     """Judge the lost launches of each series and configuration (its label) against those of the
     baseline (a key)."""

@@ -22,7 +22,7 @@ from mpigraft.core.model import (
 FLIPPED = 32  # sign patterns to count the cells that chance would call
 
 
-class Curve(JudgedCurve):
+class PairedCurve(JudgedCurve):
     """One configuration and the baseline in one series; arrays are (blocks, sizes).
 
     `arms` are the configuration's and the baseline's, `blocks` the number of each block's round

@@ -29,7 +29,7 @@ EXACT = 20  # rounds up to which orders are counted; beyond, the approximation i
 Launch = tuple[int, int]  # round, replica
 
 
-class Curve(NamedTuple):
+class DriftCurve(NamedTuple):
     """One benchmark of one configuration on one layout in one allocation, all sizes."""
 
     configuration: str
@@ -72,14 +72,16 @@ def drift_findings(values: Iterable[ValueRow], labels: Mapping[str, str]) -> tup
     )
 
 
-def curves(values: Iterable[ValueRow]) -> dict[Curve, dict[Launch, float]]:
+def curves(values: Iterable[ValueRow]) -> dict[DriftCurve, dict[Launch, float]]:
     """Reduce each curve to one value per launch: the median over sizes of the logarithm of its
     ratio to the curve's own median there. Values that are not finite and positive are left out,
     and curves that only repeat another metric of the same measurement."""
-    logs: dict[Curve, dict[int, dict[Launch, float]]] = {}
+    logs: dict[DriftCurve, dict[int, dict[Launch, float]]] = {}
     for row in values:
         if row.metric in METRICS and 0 < row.value < math.inf:
-            curve = Curve(row.configuration, row.benchmark, row.metric, row.layout, row.allocation)
+            curve = DriftCurve(
+                row.configuration, row.benchmark, row.metric, row.layout, row.allocation
+            )
             by_size = logs.setdefault(curve, defaultdict(dict))
             by_size[row.size][row.round, row.replica] = math.log(row.value)
     return {

@@ -95,7 +95,7 @@ def _means(cube: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SeriesTable:
     """All values of a campaign, sorted into what may be compared."""
 
     series: dict[SeriesKey, Series]
@@ -124,7 +124,7 @@ def labels_of(
 
 def table_of(
     values: Iterable[ValueRow], hosts: Mapping[str, str], labels: Mapping[str, str]
-) -> Table:
+) -> SeriesTable:
     """Sort the values. `hosts` has the nodes of each allocation where they are known, `labels` the
     labels of configurations by key."""
     readings: dict[SeriesKey, dict[Axes, Reading]] = defaultdict(dict)
@@ -166,7 +166,7 @@ def table_of(
         else:
             series[axes] = (value, step(value, resolution))
     table = {key: _series_of(series) for key, series in readings.items()}
-    return Table(table, allocation, _omissions(duplicates, invalid, hidden))
+    return SeriesTable(table, allocation, _omissions(duplicates, invalid, hidden))
 
 
 def _blocks(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> dict[tuple[str, int], Block]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from mpigraft.analysis.decision import CONCLUSIVE, decide, intervals
-from mpigraft.analysis.grouping import SeriesKey, Table
+from mpigraft.analysis.grouping import SeriesKey, SeriesTable
 from mpigraft.analysis.multiplicity import repeated_metric
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.core.arrays import Floats, Ints, np
@@ -16,7 +16,7 @@ from mpigraft.core.model import Better, CampaignRecord, CellGroup, Noise, layout
 Pairs = dict[tuple[str, str], list[tuple[Floats, Ints]]]  # by benchmark and layout
 
 
-def pairs_of(table: Table) -> Pairs:
+def pairs_of(table: SeriesTable) -> Pairs:
     """List, per benchmark and layout, the log ratios of the second to the first launch of a round,
     and the allocations of these rounds. Two metrics of one measurement count once."""
     pairs: Pairs = defaultdict(list)
@@ -49,7 +49,7 @@ def limit_of(margins: dict[tuple[str, str], float], key: SeriesKey, margin: floa
 
 
 def noise_of(
-    table: Table, groups: Sequence[CellGroup], margin: float, campaign: CampaignRecord
+    table: SeriesTable, groups: Sequence[CellGroup], margin: float, campaign: CampaignRecord
 ) -> tuple[Noise, ...]:
     """Measure how far the control differs, how many of its cells would have been called, and how
     wide a typical cell's interval is. Nothing from fewer than two rounds."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mpigraft.analysis.decision import decide, intervals
-from mpigraft.analysis.grouping import Block, Series, Table, labels_of, table_of
+from mpigraft.analysis.grouping import Block, Series, SeriesTable, labels_of, table_of
 from mpigraft.analysis.multiplicity import adjusted_p
 from mpigraft.analysis.noise import margins_of, pairs_of
 from mpigraft.core.arrays import Floats, Ints, np
@@ -93,7 +93,7 @@ def judge_steps(
     return labels.get(campaign.baseline, campaign.baseline), tuple(out)
 
 
-def _series(table: Table, part: str) -> Series | None:
+def _series(table: SeriesTable, part: str) -> Series | None:
     return next((one for key, one in table.series.items() if part in key.benchmark), None)
 
 

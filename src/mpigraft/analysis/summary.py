@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mpigraft.analysis.decision import CONCLUSIVE, MIN_ROUNDS
-from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, Table
+from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, SeriesTable
 from mpigraft.analysis.reasons import IMPORTED, reason_of, size_bound
 from mpigraft.core.arrays import np
 from mpigraft.core.model import (
@@ -35,7 +35,7 @@ def findings(
     campaign: CampaignRecord,
     labels: dict[str, str],
     baseline: str,
-    table: Table,
+    table: SeriesTable,
     noise: Sequence[Noise],
     due: Mapping[tuple[str, str], int],
 ) -> Iterator[Finding]:

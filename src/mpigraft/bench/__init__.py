@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.importing.reading import ImportOptions as ImportOptions
     from mpigraft.bench.importing.sources import Unmatched as Unmatched
     from mpigraft.bench.importing.sources import collect_sources as collect_sources
-    from mpigraft.bench.measurement import Outcome as Outcome
+    from mpigraft.bench.measurement import LaunchOutcome as LaunchOutcome
     from mpigraft.bench.pipeline import run_campaign as run_campaign
     from mpigraft.bench.schedule.again import benchmark_command as benchmark_command
     from mpigraft.bench.schedule.again import native_launches as native_launches
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.schedule.campaign import schedule_launches as schedule_launches
     from mpigraft.bench.schedule.starts import Start as Start
     from mpigraft.bench.submission import ShareStatus as ShareStatus
-    from mpigraft.bench.submission import Status as Status
+    from mpigraft.bench.submission import SubmissionStatus as SubmissionStatus
     from mpigraft.bench.submission import agreed_campaign as agreed_campaign
     from mpigraft.bench.submission import extend_submission as extend_submission
     from mpigraft.bench.submission import network_options as network_options

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft.bench import measurement
-from mpigraft.bench.measurement import Outcome
+from mpigraft.bench.measurement import LaunchOutcome
 from mpigraft.bench.schedule.campaign import Campaign, Step
 from mpigraft.bench.schedule.starts import Start
 from mpigraft.bench.suites.base import Parsed
@@ -27,7 +27,7 @@ MOST_OUTPUT = 64 * 1024 * 1024  # bytes of a file that has a figure
 
 
 @dataclass(frozen=True, slots=True)
-class Launcher:
+class StepLauncher:
     """Starts steps; `starters` are by what ranks find where they start."""
 
     campaign: Campaign
@@ -39,7 +39,7 @@ class Launcher:
         """Starts ranks in an empty folder, as our own programs are."""
         return self.starters[OWN_SURROUNDINGS]
 
-    def launch(self, step: Step) -> tuple[Launched, Outcome]:
+    def launch(self, step: Step) -> tuple[Launched, LaunchOutcome]:
         """Start a step, wait, and judge what came of it."""
         spec = self.campaign.spec
         benchmarks = self.campaign.benchmarks_of(step)
@@ -82,13 +82,13 @@ class Launcher:
 @contextmanager
 def make_launcher(
     campaign: Campaign, programs: Mapping[str, Natives], make: Make
-) -> Iterator[Launcher]:
+) -> Iterator[StepLauncher]:
     """Make a launcher. `make` makes what starts ranks in some surroundings: in an empty folder, or
     in that in which an application has its input."""
     with ExitStack() as stack:
         every = {OWN_SURROUNDINGS, *map(_surroundings, campaign.starts)}
         starters = {one: stack.enter_context(make(one)) for one in every}
-        yield Launcher(campaign, programs, starters)
+        yield StepLauncher(campaign, programs, starters)
 
 
 def _succeeded(pattern: str, launched: Launched, data: bytes) -> bool:

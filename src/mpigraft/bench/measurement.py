@@ -43,7 +43,7 @@ TIMED_OUT = 124  # exit code of mpigraft-guard at the time limit
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LaunchOutcome:
     """How a launch ended and the values that count, which a failed launch may have too."""
 
     state: LaunchState
@@ -82,7 +82,7 @@ def read_native(step: Step, launched: Launched) -> Parsed:
 
 def launch_outcome(
     step: Step, benchmarks: Sequence[Benchmark], launched: Launched, read: Read | None = None
-) -> Outcome:
+) -> LaunchOutcome:
     """Judge one finished launch and take its values out of its output. What is known to be wrong
     with its nodes is reported before how the launch ended."""
     configuration, completed, nodes = step.configuration, launched.completed, launched.nodes
@@ -92,18 +92,18 @@ def launch_outcome(
     if state is None and _errors(nodes):
         state = LaunchState.FAILED
     if _errors(witness):
-        return Outcome(state or LaunchState.MISMATCH, (), ended + witness)
+        return LaunchOutcome(state or LaunchState.MISMATCH, (), ended + witness)
     try:
         parsed = read(launched) if read else read_native(step, launched)
     except UsageError as error:
         output, advice = _last_words(configuration, completed)
         bad = Finding.of("bad-output", problem=error.message, output=output, advice=advice)
-        return Outcome(state or LaunchState.FAILED, (), (*ended, *witness, bad))
+        return LaunchOutcome(state or LaunchState.FAILED, (), (*ended, *witness, bad))
     findings = ended + parsed.findings + _missing(benchmarks, parsed.measurements)
     good = tuple(m for m in parsed.measurements if m.valid is not False)
     if state is None:
         state = LaunchState.FAILED if _errors(findings) else LaunchState.OK
-    return Outcome(state, good, witness + findings, parsed.nodes)
+    return LaunchOutcome(state, good, witness + findings, parsed.nodes)
 
 
 def _errors(findings: Sequence[Finding]) -> bool:
@@ -152,7 +152,7 @@ def launch_record(
     allocation: str,
     step: Step,
     launched: Launched,
-    result: Outcome,
+    result: LaunchOutcome,
     states: tuple[NodeState, NodeState],
 ) -> LaunchRecord:
     """One launch that just ended, as the store keeps it; `states` of this node before and after

@@ -62,7 +62,7 @@ class Watch(Protocol):
 
     def began(self, campaign: Campaign, launches: int) -> None: ...
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None: ...
-    def launched(self, step: Step, outcome: measurement.Outcome, wall_s: float) -> None: ...
+    def launched(self, step: Step, outcome: measurement.LaunchOutcome, wall_s: float) -> None: ...
     def looked(self, look: Look, open_curves: int, launches: int) -> None: ...
 
 
@@ -214,7 +214,7 @@ def _prove(
                     raise trouble[-1]
 
 
-def _trouble(step: Step, outcome: measurement.Outcome) -> MpigraftError:
+def _trouble(step: Step, outcome: measurement.LaunchOutcome) -> MpigraftError:
     """The error for a named configuration of which a launch went wrong."""
     what = f"{step.configuration.id} {step.program}".strip()
     kind = TransportMismatch if outcome.state is LaunchState.MISMATCH else LaunchFailed

@@ -276,7 +276,7 @@ class ShareStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SubmissionStatus:
     """A submission and its shares, in order."""
 
     record: SubmissionRecord
@@ -295,7 +295,7 @@ def submission_status(
     record: SubmissionRecord,
     states: Mapping[str, JobStatus],
     plan: CampaignRecord | None = None,
-) -> Status:
+) -> SubmissionStatus:
     """How a submission stands; `states` is what the scheduler says of its jobs. With a `plan` how
     it would stand if that were its own. Raises MissingError when what the jobs agreed on cannot
     be read."""
@@ -317,7 +317,7 @@ def submission_status(
     )
     trouble.update(f for x in launches if x.state is not LaunchState.OK for f in x.findings)
     errors = [(f, n) for f, n in trouble.most_common() if f.level is Level.ERROR]
-    return Status(record, plan is not None, tuple(rows), tuple(errors))
+    return SubmissionStatus(record, plan is not None, tuple(rows), tuple(errors))
 
 
 def _share(

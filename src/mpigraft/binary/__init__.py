@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from mpigraft.binary.image.masked import MaskedRoot as MaskedRoot
     from mpigraft.binary.image.opening import open_root as open_root
     from mpigraft.binary.image.over import OverlayRoot as OverlayRoot
-    from mpigraft.binary.image.root import Entry as Entry
     from mpigraft.binary.image.root import Link as Link
     from mpigraft.binary.image.root import Root as Root
+    from mpigraft.binary.image.root import RootEntry as RootEntry
     from mpigraft.binary.image.root import RootError as RootError
     from mpigraft.binary.image.root import host_path as host_path
     from mpigraft.binary.image.squashfs import SquashRoot as SquashRoot

@@ -24,7 +24,7 @@ Chosen = Mapping[str, Version]  # by package
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VersionChoice:
     """What versions are chosen for: a machine, or several of one system together."""
 
     host: BuildHost
@@ -149,7 +149,7 @@ def _severity(rows: Iterable[Clash]) -> tuple[int, int]:
     return levels.count(Level.ERROR), levels.count(Level.WARNING)
 
 
-def findings_of(choice: Choice, versions: Mapping[str, str]) -> list[Finding]:
+def findings_of(choice: VersionChoice, versions: Mapping[str, str]) -> list[Finding]:
     """What is known of these versions together. Raises CheckFailed for what cannot work."""
     findings = []
     for row in choice.met(versions):
@@ -176,7 +176,7 @@ def findings_of(choice: Choice, versions: Mapping[str, str]) -> list[Finding]:
     return findings
 
 
-def _named(choice: Choice, name: str, versions: Mapping[str, str]) -> str:
+def _named(choice: VersionChoice, name: str, versions: Mapping[str, str]) -> str:
     """A package with its version, and where it comes from if the plan does not build it."""
     label = f"{name} {choice.together(versions)[name]}".rstrip()
     if name in versions:

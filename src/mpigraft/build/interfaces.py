@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpigraft.build.choice import Choice
+from mpigraft.build.choice import VersionChoice
 from mpigraft.build.values import BuildPlan, BuildRequest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
@@ -12,7 +12,9 @@ from mpigraft.core.numbers import counted
 from mpigraft.knowledge import binding_of
 
 
-def interfaces_lacking(plan: BuildPlan, choice: Choice, request: BuildRequest) -> Iterator[Finding]:
+def interfaces_lacking(
+    plan: BuildPlan, choice: VersionChoice, request: BuildRequest
+) -> Iterator[Finding]:
     """Yield what programs of the stack need and this MPI will not have. Raises UsageError for an
     interface that was requested by name."""
     stack, root = plan.host.stack, plan.steps[-1]

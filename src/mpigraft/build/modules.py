@@ -31,7 +31,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class ModuleText:
     text: str  # what `module help` shows
     statements: tuple[Statement, ...]
 
@@ -69,19 +69,19 @@ TCL_VERBS = {
 TCL_HELP = re.compile(r"^proc ModulesHelp .*?puts stderr \{(.*?)\n\s*\}\n\}", re.M | re.DOTALL)
 
 
-def read_module(text: str) -> Module:
+def read_module(text: str) -> ModuleText:
     """Read a module that EasyBuild wrote, in either language."""
     return _read_tcl(text) if text.startswith(MAGIC) else _read_lua(text)
 
 
-def _read_lua(text: str) -> Module:
+def _read_lua(text: str) -> ModuleText:
     root = LUA_ROOT.search(text)
     statements = tuple(
         Statement(LUA_VERBS[call[1]], _plain(call[2]), _lua_value(call[3], root))
         for call in LUA_CALL.finditer(text)
     )
     shown = LUA_HELP.search(text)
-    return Module(shown[1].strip() if shown else "", statements)
+    return ModuleText(shown[1].strip() if shown else "", statements)
 
 
 def _lua_value(expression: str | None, root: re.Match[str] | None) -> str:
@@ -92,7 +92,7 @@ def _lua_value(expression: str | None, root: re.Match[str] | None) -> str:
     return posixpath.join(*parts) if parts else ""
 
 
-def _read_tcl(text: str) -> Module:
+def _read_tcl(text: str) -> ModuleText:
     root = TCL_ROOT.search(text)
     place = _tcl_value(root[1], "") if root else ""
     statements = tuple(
@@ -100,7 +100,7 @@ def _read_tcl(text: str) -> Module:
         for call in TCL_CALL.finditer(text)
     )
     shown = TCL_HELP.search(text)
-    return Module(shown[1].strip() if shown else "", statements)
+    return ModuleText(shown[1].strip() if shown else "", statements)
 
 
 def _tcl_value(word: str, root: str) -> str:
@@ -120,7 +120,7 @@ def _escaped(text: str, special: str) -> str:
     return "".join(f"\\{letter}" if letter in special else letter for letter in text)
 
 
-def render_lua(module: Module) -> str:
+def render_lua(module: ModuleText) -> str:
     """Write a module for Lmod."""
 
     def quoted(text: str) -> str:
@@ -134,7 +134,7 @@ def render_lua(module: Module) -> str:
     return "\n".join([*lines, ""])
 
 
-def render_tcl(module: Module) -> str:
+def render_tcl(module: ModuleText) -> str:
     """Write a module for environment modules; a load is guarded, as not every version has
     depends-on."""
 
@@ -181,7 +181,7 @@ def write_settings(
     """Write a module at `place`, in both languages, that loads another, given by the folder to use
     and its name, and sets variables. Raises OSError."""
     folder, name = module
-    made = Module(
+    made = ModuleText(
         "\n".join(notes),
         (
             Statement("prepend", "MODULEPATH", str(folder)),

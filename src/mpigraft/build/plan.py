@@ -13,7 +13,7 @@ from mpigraft.build.chain import (
     suggestion,
     usable_offers,
 )
-from mpigraft.build.choice import Choice, Chosen, findings_of
+from mpigraft.build.choice import Chosen, VersionChoice, findings_of
 from mpigraft.build.interfaces import interfaces_lacking
 from mpigraft.build.values import (
     ASSUMED,
@@ -57,11 +57,11 @@ def plan_system(
         raise UsageError.of("partition-twice", partition=twice)
     chains = [collect(recipe, request, host, packages) for host in offers]
     wanted = {n: version for n, version in request.versions.items() if version}
-    everything = Choice(_union(offers), packages, table, compiler.id)
+    everything = VersionChoice(_union(offers), packages, table, compiler.id)
     chosen = everything.versions(dict.fromkeys(n for chain in chains for n in chain), wanted)
     plans = []
     for host, chain in zip(offers, chains, strict=True):
-        choice = Choice(host, packages, table, compiler.id)
+        choice = VersionChoice(host, packages, table, compiler.id)
         plan = _plan(recipe, _compiler_for(compiler, host), choice, chain, chosen)
         lacking = tuple(interfaces_lacking(plan, choice, request))
         plans.append(replace(plan, findings=(*lacking, *plan.findings)))
@@ -80,7 +80,7 @@ def _union(hosts: Sequence[BuildHost]) -> BuildHost:
 def _plan(
     recipe: Recipe,
     compiler: Compiler,
-    choice: Choice,
+    choice: VersionChoice,
     chain: Mapping[str, str],
     chosen: Chosen,
 ) -> BuildPlan:

@@ -41,7 +41,7 @@ def check_built(plan: BuildPlan, folders: BuildFolders) -> None:
     """Print what became of each transport of the MPI that was built, and write a module of settings
     for each that is proven."""
     from mpigraft.build import write_transport_modules
-    from mpigraft.run import Outcome, prove_transports
+    from mpigraft.run import ProofOutcome, prove_transports
 
     with console(stderr=True).status("looking at what was built"):
         machine, mpi = _discover(plan, folders)
@@ -55,7 +55,7 @@ def check_built(plan: BuildPlan, folders: BuildFolders) -> None:
     for proof in proofs:
         head = f"  {proof.name:{width}}  {proof.outcome:17}  "
         out("\n".join(fold(proof.why.partition("\n")[0], head, len(head))))
-    proven = {p.name: dict(p.settings) for p in proofs if p.outcome is Outcome.PROVEN}
+    proven = {p.name: dict(p.settings) for p in proofs if p.outcome is ProofOutcome.PROVEN}
     if modules := write_transport_modules(plan, folders, proven):
         out(f"with the settings of one: module use {folders.settings}; module load ...")
         out("\n".join(fold(" ".join(modules), "  ")))

@@ -11,7 +11,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from mpigraft.bench import Campaign, Outcome, Step
+from mpigraft.bench import Campaign, LaunchOutcome, Step
 from mpigraft.cli.common import console
 from mpigraft.core import env
 from mpigraft.core.model import Configuration, Evidence, Layout, Level, Look, ProofStatus
@@ -60,7 +60,7 @@ class Progress:
             if finding.level is Level.ERROR:
                 self._say(f"    {finding.code}: {finding.message}")
 
-    def launched(self, step: Step, outcome: Outcome, wall_s: float) -> None:
+    def launched(self, step: Step, outcome: LaunchOutcome, wall_s: float) -> None:
         self.done += 1
         self.spent_s += wall_s
         if step.round != self.round:

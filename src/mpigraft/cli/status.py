@@ -12,7 +12,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.numbers import counted, duration
 
 if TYPE_CHECKING:
-    from mpigraft.bench import ShareStatus, Status
+    from mpigraft.bench import ShareStatus, SubmissionStatus
     from mpigraft.core.model import SubmissionRecord
 
 SHOWN = 5  # findings, and words of a list of hosts
@@ -76,7 +76,7 @@ def _cancel(record: SubmissionRecord, jobs: Sequence[str]) -> None:
         tell(f"no job of {record.name} waits or runs")
 
 
-def lines(status: Status, *, silent: bool = False) -> Iterator[str]:
+def lines(status: SubmissionStatus, *, silent: bool = False) -> Iterator[str]:
     record = status.record
     jobs, nodes = counted(record.shares, "job"), counted(record.nodes, "node")
     yield f"{record.name} ({record.campaign[:8]}), {jobs} of {nodes} by {record.scheduler}"

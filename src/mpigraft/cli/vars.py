@@ -19,7 +19,7 @@ from mpigraft.report import (
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine, MpiInstall
-    from mpigraft.tuning import Answer, Entry
+    from mpigraft.tuning import Answer, VariableEntry
 
 Words = list[str] | None
 WORKERS = 4  # an MPI that starts waits more than it computes
@@ -141,7 +141,7 @@ def _answer(
     return replace(answer, findings=(*dropped, *answer.findings))
 
 
-def matching(entries: Sequence[Entry], text: str) -> Iterator[Entry]:
+def matching(entries: Sequence[VariableEntry], text: str) -> Iterator[VariableEntry]:
     """Entries with `text` in name, category or description, in any case; all for an empty one."""
     wanted = text.casefold()
     for entry in entries:

@@ -66,7 +66,7 @@ def make_lineage(
     return Lineage(key, place, line, program)
 
 
-class World:
+class ProcessWorld:
     """Processes that are of one world, or as far as is known of one kind."""
 
     __slots__ = ("kind", "members")
@@ -75,7 +75,7 @@ class World:
         self.kind, self.members = kind, members
 
 
-def sort_worlds(processes: Sequence[Lineage], ranks: int) -> list[World]:
+def sort_worlds(processes: Sequence[Lineage], ranks: int) -> list[ProcessWorld]:
     """Sort the processes of a job of so many ranks into worlds; 0: as many as the largest has.
 
     The first world is that of the launch, whole or not; it may have no member. Processes of a node
@@ -96,10 +96,10 @@ def sort_worlds(processes: Sequence[Lineage], ranks: int) -> list[World]:
     known = {id(one) for world in (launch, alone, *later) for one in world}
     rest = [one for one in processes if id(one) not in known]
     return [
-        World(LAUNCH, launch),
-        *(World(LATER, turn) for turn in later),
-        *(World(ALONE, world) for world in group_ranks(alone)),
-        *(World(_kind(world), world) for world in group_ranks(rest)),
+        ProcessWorld(LAUNCH, launch),
+        *(ProcessWorld(LATER, turn) for turn in later),
+        *(ProcessWorld(ALONE, world) for world in group_ranks(alone)),
+        *(ProcessWorld(_kind(world), world) for world in group_ranks(rest)),
     ]
 
 

@@ -52,7 +52,7 @@ from mpigraft.evidence.traffic.lanes import (
     wire_state,
     with_peer_class,
 )
-from mpigraft.evidence.traffic.probe import Phase, phases
+from mpigraft.evidence.traffic.probe import ProbePhase, phases
 from mpigraft.evidence.world.records import read_witness
 from mpigraft.evidence.world.witness import check_launched
 from mpigraft.knowledge import matching_issues
@@ -160,7 +160,7 @@ def _assess_all(
     configuration: Configuration,
     ranks: Sequence[RankRecord],
     completed: Completed,
-    reported: Sequence[Phase],
+    reported: Sequence[ProbePhase],
     counted_by: Sequence[tuple[str, str]],
 ) -> tuple[TrafficFinding, ...]:
     """Every kind between every class of peers; what nothing used is not exercised."""
@@ -176,7 +176,7 @@ def _assess_all(
             continue
         phase = attributed(phase_of(reported, kind, peer), counted_by, claims_of(signs, kind, peer))
 
-        def assessed(due: Phase | None) -> TrafficFinding:
+        def assessed(due: ProbePhase | None) -> TrafficFinding:
             wire = wire_state(due, classes)
             return assess(kind, peer, signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
 
@@ -366,7 +366,7 @@ def _unreachable(transport: Transport | None, traffic: Sequence[TrafficFinding])
 
 
 def _of_phases(
-    reported: Sequence[Phase], ranks: Sequence[RankRecord], *, ended: bool
+    reported: Sequence[ProbePhase], ranks: Sequence[RankRecord], *, ended: bool
 ) -> list[Finding]:
     """Findings about what MPI refused, and about a probe that reports less than it should."""
     findings = []

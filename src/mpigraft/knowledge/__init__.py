@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.files.config import TEMPLATE_FIELD as TEMPLATE_FIELD
     from mpigraft.knowledge.files.config import ConfigRow as ConfigRow
     from mpigraft.knowledge.files.config import config_rows as config_rows
-    from mpigraft.knowledge.files.opened import Files as Files
     from mpigraft.knowledge.files.opened import Opened as Opened
+    from mpigraft.knowledge.files.opened import OpenedFiles as OpenedFiles
     from mpigraft.knowledge.files.opened import Started as Started
     from mpigraft.knowledge.files.opened import expand_folder as expand_folder
     from mpigraft.knowledge.files.opened import opened_by as opened_by

@@ -177,7 +177,7 @@ class Provided:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BuildPart:
     package: str
     why: str
     on: str = ""  # a fabric, a device or a provided package; empty: always
@@ -192,7 +192,7 @@ class Recipe:
     what: str
     root: str
     abi: Abi
-    parts: tuple[Part, ...] = field(metadata=toml("part", nonempty=True))
+    parts: tuple[BuildPart, ...] = field(metadata=toml("part", nonempty=True))
 
 
 @dataclass(frozen=True, slots=True)

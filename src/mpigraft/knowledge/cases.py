@@ -14,7 +14,7 @@ ENDING = ".toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ApplicationCase:
     """What an application is, and what is known of its runs. `bench` needs none of it."""
 
     what: str
@@ -37,11 +37,11 @@ def case_text(name: str) -> str:
     return str(_file(name).read_text(encoding="utf-8"))
 
 
-def load_case(name: str) -> Case:
+def load_case(name: str) -> ApplicationCase:
     """The row of a case. Raises UsageError for a name of none."""
     _file(name)
     file = f"{FOLDER}/{name}{ENDING}"
-    return read_table(Case, load_document(file)["case"], f"{file}, case")
+    return read_table(ApplicationCase, load_document(file)["case"], f"{file}, case")
 
 
 def _file(name: str) -> Any:

@@ -28,7 +28,7 @@ class CpuRange(tuple[int, ...]):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GpuNode:
     """A kind of node: which CPUs are nearest to each of its GPUs, by index."""
 
     id: str
@@ -59,7 +59,7 @@ class VendorVariables:
 
 @dataclass(frozen=True, slots=True)
 class GpuTable:
-    nodes: tuple[Node, ...] = field(default=(), metadata=toml("node"))
+    nodes: tuple[GpuNode, ...] = field(default=(), metadata=toml("node"))
     vendors: tuple[VendorVariables, ...] = field(default=(), metadata=toml("vendor"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from mpigraft.analysis import Matrix, Pair, direction_phrase, pair_matrices
+from mpigraft.analysis import Pair, PairMatrix, direction_phrase, pair_matrices
 from mpigraft.core import numbers
 from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData
@@ -30,17 +30,17 @@ TWO = "two nodes have one link, so nothing says which of them is slow: name thre
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
 
 
-def matrices(data: ReportData) -> tuple[Matrix, ...]:
+def matrices(data: ReportData) -> tuple[PairMatrix, ...]:
     return pair_matrices(data.links, labels(data))
 
 
-def title(matrix: Matrix) -> str:
+def title(matrix: PairMatrix) -> str:
     size = f" at {numbers.size(matrix.size)}" if matrix.size else ""
     count = len(matrix.nodes)
     return f"{matrix.configuration}: {matrix.metric} in {matrix.unit}{size} between {count} nodes"
 
 
-def sentences(matrix: Matrix) -> Iterator[str]:
+def sentences(matrix: PairMatrix) -> Iterator[str]:
     """The middle, and the slow ones by name; the matrix itself stands in the picture."""
     middle = f"{numbers.number(matrix.middle)} {matrix.unit}"
     others = " of the other nodes" if matrix.slow_nodes else ""
@@ -68,7 +68,7 @@ def sentences(matrix: Matrix) -> Iterator[str]:
         yield ONCE if matrix.launches == 1 else NOBODY if met else APART
 
 
-def picture(matrix: Matrix, shades: str = SHADES) -> list[str]:
+def picture(matrix: PairMatrix, shades: str = SHADES) -> list[str]:
     """At most 80 columns: numbers for a few nodes, shades for more, from row to column."""
     nodes, links = matrix.nodes[:MOST], dict(matrix.links)
     worse = matrix.worse
@@ -115,11 +115,11 @@ def figures(data: ReportData) -> tuple[Figure, ...]:
     )
 
 
-def _text(matrix: Matrix, in_ascii: bool) -> list[str]:
+def _text(matrix: PairMatrix, in_ascii: bool) -> list[str]:
     return picture(matrix, SHADES_ASCII if in_ascii else SHADES)
 
 
-def _html(matrix: Matrix, index: int) -> Html:
+def _html(matrix: PairMatrix, index: int) -> Html:
     """A heat map, below what stands out in it."""
     lines = (el("p", foreign(line), class_="sub") for line in sentences(matrix))
     return join(*lines, heat.html(matrix, title(matrix), index))

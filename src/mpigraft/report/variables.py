@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpigraft.core.text import fold, labelled
 
 if TYPE_CHECKING:
-    from mpigraft.tuning import Answer, Entry
+    from mpigraft.tuning import Answer, VariableEntry
 
 MOST_CATEGORIES = 12  # that a summary names; the rest are counted
 EMPTY = "(empty)"
@@ -40,7 +40,7 @@ def variable_summary(answer: Answer, width: int) -> Iterator[str]:
     yield from _notes(answer, width)
 
 
-def _change(entry: Entry) -> str:
+def _change(entry: VariableEntry) -> str:
     one = entry.variable
     default = "" if entry.default is None else f"default {one.word(entry.default) or EMPTY}"
     value = one.word(entry.value)
@@ -80,11 +80,11 @@ def _title(answer: Answer, width: int) -> Iterator[str]:
     yield from fold(f"{answer.mpi}  {version}", rest=4, width=width)
 
 
-def _plain(entry: Entry) -> str:
+def _plain(entry: VariableEntry) -> str:
     return f"{entry.variable.name} = {entry.variable.word(entry.value) or EMPTY}"
 
 
-def _later(entry: Entry) -> bool:
+def _later(entry: VariableEntry) -> bool:
     return "before" in entry.listed and entry.after not in (None, entry.value)
 
 
@@ -126,7 +126,7 @@ def variables_row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: VariableEntry) -> dict[str, Any]:
     from mpigraft.core.serialize import plain
 
     own = plain(entry)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mpigraft.run.plan import prepare_job as prepare_job
     from mpigraft.run.proof import proof_step as proof_step
     from mpigraft.run.proof import prove_job as prove_job
-    from mpigraft.run.transport_proofs import Outcome as Outcome
+    from mpigraft.run.transport_proofs import ProofOutcome as ProofOutcome
     from mpigraft.run.transport_proofs import TransportProof as TransportProof
     from mpigraft.run.transport_proofs import prove_transports as prove_transports
 else:

@@ -93,7 +93,7 @@ NOTHING_FORCED = "the MPI's own choice; nothing is forced, and nothing of it pro
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DecisionLine:
     """One decision, for `--explain`."""
 
     what: str
@@ -112,7 +112,7 @@ class Job:
     passed: UserEnvironment
     program: Path | None  # as a file of this machine; None: it is in a guest
     binds: tuple[Bind, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[DecisionLine, ...]
     allocation: Allocation = THIS_HOST
     placement: Placement = NOWHERE
     others: tuple[Group, ...] = ()  # programs besides the first
@@ -280,49 +280,53 @@ def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
     return f"--image {program} puts it under the program, which was checked"
 
 
-def _lines(job: Job, choice: MpiSelection) -> Iterator[Line]:
+def _lines(job: Job, choice: MpiSelection) -> Iterator[DecisionLine]:
     """List what was decided, and by whom."""
     spec, layout, graft = job.spec, job.layout, choice.plan
     transport = job.configuration.transport
     name = transport.name if transport else ""
-    yield Line("program", str(job.program or spec.program[0]), "command line")
-    yield from (Line("program", other.words[0], "command line") for other in job.others)
-    yield Line("mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", spec.mpi_source(choice.why))
-    yield from (Line("not taken", one, "check") for one in choice.passed_over)
-    yield Line("transport", name or NOTHING_FORCED, spec.source("transport"))
+    yield DecisionLine("program", str(job.program or spec.program[0]), "command line")
+    yield from (DecisionLine("program", other.words[0], "command line") for other in job.others)
+    yield DecisionLine("mpi", f"{choice.mpi.id} ({choice.mpi.libmpi})", spec.mpi_source(choice.why))
+    yield from (DecisionLine("not taken", one, "check") for one in choice.passed_over)
+    yield DecisionLine("transport", name or NOTHING_FORCED, spec.source("transport"))
     by = job.configuration.launcher
     if by:
         text = f"{by.kind} {by.version}" + (f", PMI by {by.pmi}" if by.pmi else "")
-        yield Line("launcher", text, spec.source("launcher", default="the MPI has none of its own"))
+        yield DecisionLine(
+            "launcher", text, spec.source("launcher", default="the MPI has none of its own")
+        )
     if known := _spawn_facts(job, choice):
         places = [_place_of_children(graft, choice.mpi, by)] if known.works else []
-        yield Line("spawn", "; ".join([known.summary, *places]), "knowledge")
+        yield DecisionLine("spawn", "; ".join([known.summary, *places]), "knowledge")
     where = spec.where
     typed = where.ranks_per_node or where.nodes or where.threads or where.places
-    yield Line("ranks", _ranks_told(job), "command line" if typed else spec.source("ranks"))
+    yield DecisionLine("ranks", _ranks_told(job), "command line" if typed else spec.source("ranks"))
     if not job.allocation.here:
         hosts = ", ".join(job.allocation.hosts[: layout.nodes])
-        yield Line("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
+        yield DecisionLine("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
     if graft:
         if graft.guest.kind is GuestKind.STACK:
-            yield Line("stack", graft.guest.source, "command line")
+            yield DecisionLine("stack", graft.guest.source, "command line")
         else:
-            yield Line("image", f"{graft.guest.source} ({graft.guest.os})", spec.source("image"))
-        yield Line("engine", graft.engine, spec.source("engine"))
+            yield DecisionLine(
+                "image", f"{graft.guest.source} ({graft.guest.os})", spec.source("image")
+            )
+        yield DecisionLine("engine", graft.engine, spec.source("engine"))
         if graft.options:
             by_whom = spec.source("engine_options", default="environment")
-            yield Line("engine options", shlex.join(graft.options), by_whom)
-        yield Line("replaced", graft.replace, spec.source("replace"))
-        yield Line("graft", str(graft_folder(graft)), "plan")
+            yield DecisionLine("engine options", shlex.join(graft.options), by_whom)
+        yield DecisionLine("replaced", graft.replace, spec.source("replace"))
+        yield DecisionLine("graft", str(graft_folder(graft)), "plan")
     here = {bind.source for bind in job.binds}
     for word in spec.binds:
         note = "" if word.partition(":")[0] in here else " (left out: not here)"
-        yield Line("bind", word + note, spec.source("bind"))
+        yield DecisionLine("bind", word + note, spec.source("bind"))
     if spec.stdin != "0":
-        yield Line("stdin", STDIN[spec.stdin], "command line")
-    yield from (Line("set", word, spec.source("env")) for word in spec.settings)
-    yield from (Line("dropped", " ".join(names), why) for why, names in job.passed.why())
-    yield from (Line("passed on", word, "environment") for word in job.passed.settings)
+        yield DecisionLine("stdin", STDIN[spec.stdin], "command line")
+    yield from (DecisionLine("set", word, spec.source("env")) for word in spec.settings)
+    yield from (DecisionLine("dropped", " ".join(names), why) for why, names in job.passed.why())
+    yield from (DecisionLine("passed on", word, "environment") for word in job.passed.settings)
 
 
 def _spawn_facts(job: Job, choice: MpiSelection) -> Spawn | None:

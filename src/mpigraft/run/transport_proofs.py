@@ -16,7 +16,7 @@ from mpigraft.selection import MpiSelection, make_configuration, reached_nodes
 PAIR = Layout(1, 2, bind="none")
 
 
-class Outcome(enum.StrEnum):
+class ProofOutcome(enum.StrEnum):
     PROVEN = "proven"
     FAILED = "failed"
     IMPOSSIBLE = "not possible here"
@@ -27,7 +27,7 @@ class TransportProof:
     """What became of a transport; `error` is there where it failed."""
 
     name: str
-    outcome: Outcome
+    outcome: ProofOutcome
     why: str = ""
     settings: tuple[tuple[str, str], ...] = ()  # variables that force it on each rank
     error: MpigraftError | None = None
@@ -41,12 +41,12 @@ def prove_transports(mpi: MpiInstall, machine: Machine) -> Iterator[TransportPro
         if offer.variant or not offer.row:
             continue
         if not offer.usable:
-            yield TransportProof(offer.name, Outcome.IMPOSSIBLE, offer.reason)
+            yield TransportProof(offer.name, ProofOutcome.IMPOSSIBLE, offer.reason)
             continue
         try:
             yield _prove(offer, mpi, machine)
         except MpigraftError as error:
-            yield TransportProof(offer.name, Outcome.FAILED, error.message, error=error)
+            yield TransportProof(offer.name, ProofOutcome.FAILED, error.message, error=error)
 
 
 def _prove(offer: TransportOffer, mpi: MpiInstall, machine: Machine) -> TransportProof:
@@ -56,10 +56,12 @@ def _prove(offer: TransportOffer, mpi: MpiInstall, machine: Machine) -> Transpor
         (row.name, row.value or "") for row in (one.transport.env if one.transport else ())
     )
     if not reached_nodes(one, PAIR):
-        return TransportProof(offer.name, Outcome.IMPOSSIBLE, "it is for ranks on several nodes")
+        return TransportProof(
+            offer.name, ProofOutcome.IMPOSSIBLE, "it is for ranks on several nodes"
+        )
     with make_starter({one.key: natives}) as start:
         evidence = evidence_of(one, PAIR, natives, start)
     if not evidence.ok:
         error = refused_evidence(one, evidence)
-        return TransportProof(offer.name, Outcome.FAILED, error.message, settings, error)
-    return TransportProof(offer.name, Outcome.PROVEN, evidence.ran, settings)
+        return TransportProof(offer.name, ProofOutcome.FAILED, error.message, settings, error)
+    return TransportProof(offer.name, ProofOutcome.PROVEN, evidence.ran, settings)

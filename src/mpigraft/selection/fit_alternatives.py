@@ -29,7 +29,7 @@ MOST = 4  # that are named
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class ProgramNeeds:
     """What programs of a guest want of an MPI, as far as their names of libraries tell."""
 
     abis: frozenset[str]
@@ -110,7 +110,7 @@ def fetchable_mpis(
     )
 
 
-def needs_of(guest: Guest) -> Needs:
+def needs_of(guest: Guest) -> ProgramNeeds:
     abis: set[str] = set()
     compilers: set[str] = set()
     modern = calls = cxx = False
@@ -128,7 +128,7 @@ def needs_of(guest: Guest) -> Needs:
                 modern |= any(map(MPI_F08_SYMBOL.match, names))
                 compilers |= compilers_of_libraries(file.needed)
                 compilers |= compilers_of_symbols(names)
-    return Needs(frozenset(abis), frozenset(compilers), modern, calls, cxx)
+    return ProgramNeeds(frozenset(abis), frozenset(compilers), modern, calls, cxx)
 
 
 def _new_enough(wheel: Wheel, own: GuestMpi | None) -> bool:
@@ -138,7 +138,7 @@ def _new_enough(wheel: Wheel, own: GuestMpi | None) -> bool:
     return version_numbers(wheel.version) >= version_numbers(own.version)
 
 
-def _has(wheel: Wheel, needs: Needs) -> bool:
+def _has(wheel: Wheel, needs: ProgramNeeds) -> bool:
     built = wheel.modern if needs.modern else wheel.fortran
     fortran = not needs.calls_fortran or bool(needs.fortran and needs.fortran <= set(built))
     return fortran and (wheel.cxx or not needs.cxx)

@@ -34,7 +34,7 @@ Processes = tuple[HostProgram, ...]  # of which one has to fit
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _MpiForProgram:
     """An MPI for a program: the rows with which its ranks load it; or why that is none."""
 
     mpi: MpiInstall
@@ -66,8 +66,8 @@ def mpi_for_programs(
     abis = {binding.abi for name in named if (binding := binding_of(name))}
     usable.sort(key=lambda mpi: bool(abis) and mpi.abi not in abis)
     by_itself = [m for m in usable if own and _same(own.path, m.libmpi)]
-    refused: list[tuple[MpiInstall, _Answer]] = []
-    fitting: list[tuple[_Answer, str]] = []
+    refused: list[tuple[MpiInstall, _MpiForProgram]] = []
+    fitting: list[tuple[_MpiForProgram, str]] = []
     for mpi in dict.fromkeys((*by_itself, *usable)):
         finds = f"the program finds it by itself: {own.how}" if own and mpi in by_itself else ""
         answer = _answer(processes, mpi, passed)
@@ -126,13 +126,13 @@ def _two_abis(processes: Sequence[Processes]) -> str:
 
 
 def _passed_over(
-    mpi: MpiInstall, no: _Answer, by_itself: Sequence[MpiInstall], own: Resolved | None
+    mpi: MpiInstall, no: _MpiForProgram, by_itself: Sequence[MpiInstall], own: Resolved | None
 ) -> str:
     finds = f", which the program finds by itself ({own.how})" if own and mpi in by_itself else ""
     return f"{mpi.id}{finds}: {no.problem}"
 
 
-def _refusal(mpi: MpiInstall, no: _Answer) -> CheckFailed:
+def _refusal(mpi: MpiInstall, no: _MpiForProgram) -> CheckFailed:
     error = CheckFailed.of(
         "program-does-not-fit", program=no.program, mpi=mpi.id, problem=no.problem
     )
@@ -166,10 +166,12 @@ def mpi_under_program(
 # ------------------------------------------------------------------ one pair
 
 
-def _answer(processes: Sequence[Processes], mpi: MpiInstall, passed: UserEnvironment) -> _Answer:
+def _answer(
+    processes: Sequence[Processes], mpi: MpiInstall, passed: UserEnvironment
+) -> _MpiForProgram:
     """Find rows with which the files of all programs load this libmpi and run on it; else give the
     problem of the last way."""
-    answer = _Answer(mpi)
+    answer = _MpiForProgram(mpi)
     for rows in dict.fromkeys(_ways(mpi, passed)):
         answer = _with_rows(processes, mpi, passed, rows)
         if not answer.problem:
@@ -182,7 +184,7 @@ def _with_rows(
     mpi: MpiInstall,
     passed: UserEnvironment,
     rows: tuple[EnvRow, ...],
-) -> _Answer:
+) -> _MpiForProgram:
     start = env.apply(dict(passed.environment), mpi.environment, Scope.LAUNCHER, Scope.RANK)
     environment = env.apply(start, rows, Scope.RANK)
     meant, modules, doubt, unfit = mpi, [], "", (False, 0)
@@ -200,10 +202,10 @@ def _with_rows(
         if bad:
             doubt, unfit = _doubt_of(bad, len(group)), (answers[0] in bad, len(bad))
     given = (*rows, *row_of_wheels(modules, meant.libmpi))
-    return _Answer(meant, given, doubt=doubt, unfit=unfit)
+    return _MpiForProgram(meant, given, doubt=doubt, unfit=unfit)
 
 
-def _doubt_of(bad: Sequence[_Answer], count: int) -> str:
+def _doubt_of(bad: Sequence[_MpiForProgram], count: int) -> str:
     """Say that a job may start programs which do not run on its MPI."""
     names = ", ".join(answer.program for answer in bad)
     start = f"of {count} programs that it may start, {len(bad)} would not run"
@@ -225,22 +227,28 @@ def _with_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> MpiInstall:
     return mpi
 
 
-def _judged(process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], other: str) -> _Answer:
+def _judged(
+    process: HostProgram, mpi: MpiInstall, loaded: Sequence[Loaded], other: str
+) -> _MpiForProgram:
     """Judge the pair, whose ranks would load another libmpi for the reason `other`, if any: then
     only what holds for any way of loading says more, such as another ABI."""
     if not process.needs_mpi:
-        return _Answer(mpi)
+        return _MpiForProgram(mpi)
     try:
         fit = process.check(mpi, loaded)
     except MissingError as error:
-        return _Answer(mpi, problem=error.message, fix=error.fix)
+        return _MpiForProgram(mpi, problem=error.message, fix=error.fix)
     errors = [f for f in fit.findings if f.level is Level.ERROR]
     if process.scripted:  # it may search elsewhere, which changes no ABI
         other, errors = "", [f for f in errors if f.code in OF_NAMES]
     if other and not (errors := [f for f in errors if f.code in OF_NAMES]):
         fix = "take that library out of LD_PRELOAD" if f"({Rule.PRELOAD} " in other else ""
-        return _Answer(mpi, problem=other, loaded=False, fix=fix)
-    return _Answer(mpi, problem=_message(errors), fix=errors[0].fix) if errors else _Answer(mpi)
+        return _MpiForProgram(mpi, problem=other, loaded=False, fix=fix)
+    return (
+        _MpiForProgram(mpi, problem=_message(errors), fix=errors[0].fix)
+        if errors
+        else _MpiForProgram(mpi)
+    )
 
 
 OF_NAMES = ("architecture", "abi-differs", "two-abis", "mpi-static")

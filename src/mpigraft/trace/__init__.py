@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpigraft.trace.profile.reading import is_profile as is_profile
     from mpigraft.trace.profile.reading import read_profile as read_profile
     from mpigraft.trace.profile.values import OWN as OWN
-    from mpigraft.trace.profile.values import Peer as Peer
+    from mpigraft.trace.profile.values import PeerTraffic as PeerTraffic
     from mpigraft.trace.profile.values import Profile as Profile
     from mpigraft.trace.profile.values import RankUse as RankUse
     from mpigraft.trace.profile.values import Routine as Routine

@@ -11,7 +11,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.tuning.mpi_t import Answer as Answer
-    from mpigraft.tuning.mpi_t import Entry as Entry
+    from mpigraft.tuning.mpi_t import VariableEntry as VariableEntry
     from mpigraft.tuning.mpi_t import answer_variables as answer_variables
     from mpigraft.tuning.mpi_t import variable_asker as variable_asker
     from mpigraft.tuning.mpi_t import variable_rows as variable_rows

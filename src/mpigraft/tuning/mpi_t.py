@@ -56,7 +56,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VariableEntry:
     """One variable with what is known of its value. None: not known."""
 
     variable: Variable
@@ -74,7 +74,7 @@ class Answer:
 
     mpi: str  # its id
     version: str
-    entries: tuple[Entry, ...]
+    entries: tuple[VariableEntry, ...]
     findings: tuple[Finding, ...]
     spawn: tuple[Spawn, ...] = ()  # what is known of its ranks starting others
 
@@ -197,7 +197,7 @@ def _error_output(done: Completed) -> str:
 
 def _entries(
     given: _Reading, default: _Reading, setters: Mapping[str, tuple[Setting, ...]]
-) -> tuple[Entry, ...]:
+) -> tuple[VariableEntry, ...]:
     before = given.before.by_key()
     after = given.after.by_key() if given.after else {}
     usual = _values(default)
@@ -215,7 +215,7 @@ def _entries(
         )  # addresses and ports come with MPI_Init
         forced = any(setting.source in overrides for setting in settings)
         entries.append(
-            Entry(
+            VariableEntry(
                 variable=replace(first, fatal=first.fatal or bool(later and later.fatal)),
                 value=first.value,
                 default=first.value if key[1] in SWITCHED else None if forced else was,
@@ -229,7 +229,7 @@ def _entries(
 
 
 def _values(reading: _Reading) -> dict[Key, Value]:
-    """Values of the first list that has them, which is where `Entry.value` is from too."""
+    """Values of the first list that has them, which is where `VariableEntry.value` is from too."""
     later = reading.after.by_key() if reading.after else {}
     return {k: v.value for k, v in (later | reading.before.by_key()).items()}
 
@@ -240,7 +240,9 @@ def _nonsense(variable: Variable, value: Value) -> bool:
     return variable.choices == TRUTH and value not in (None, 0, 1)
 
 
-def _settled(entries: tuple[Entry, ...], one: Listing, other: Listing) -> tuple[Entry, ...]:
+def _settled(
+    entries: tuple[VariableEntry, ...], one: Listing, other: Listing
+) -> tuple[VariableEntry, ...]:
     """Without differences that are none: two lists of one environment tell another value, since
     the MPI never sets it (seen: mpi_ft_verbose of Open MPI 5.0.11)."""
     first, second = one.by_key(), other.by_key()
@@ -306,7 +308,9 @@ def _named_in(path: Path) -> list[tuple[str, str]]:
 # ------------------------------------------------------------------ what is odd
 
 
-def _ignored(mpi: MpiInstall, rows: Iterable[EnvRow], entries: tuple[Entry, ...]) -> list[Finding]:
+def _ignored(
+    mpi: MpiInstall, rows: Iterable[EnvRow], entries: tuple[VariableEntry, ...]
+) -> list[Finding]:
     """Settings that look like variables of this MPI, and that none of them took."""
     known = _known(mpi, [e.variable for e in entries])
     by_name = {e.variable.name: e for e in entries}
@@ -335,7 +339,7 @@ def _untold(mpi: MpiInstall, variable: Variable) -> bool:
     return mpi.family not in OPEN and variable.type == "text"
 
 
-def _took(mpi: MpiInstall, entry: Entry, row: EnvRow) -> bool:
+def _took(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
     """Whether a value shows that the row was read, or cannot show it; also where the row says
     what was the default, in one of the ways that a user may write it."""
     value, variable = entry.value, entry.variable
@@ -343,7 +347,7 @@ def _took(mpi: MpiInstall, entry: Entry, row: EnvRow) -> bool:
     return entry.differs or row.value in words or _untold(mpi, variable)
 
 
-def _odd(mpi: MpiInstall, entries: tuple[Entry, ...]) -> Iterator[Finding]:
+def _odd(mpi: MpiInstall, entries: tuple[VariableEntry, ...]) -> Iterator[Finding]:
     if names := [e.variable.name for e in entries if e.variable.fatal]:
         yield Finding.of("variable-fatal", variables=join_some(names, NAMED, ", "))
     if names := [e.variable.name for e in entries if e.set_by and _untold(mpi, e.variable)]:

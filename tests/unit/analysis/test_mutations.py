@@ -58,8 +58,9 @@ DISTURBANCE = (
 )  # fmt: skip
 COARSENESS = ("TIE", "step", "steps_of", "narrowed", "resolved")
 CURVE = (
-    "FLIPPED", "Curve.__init__", "Curve.tested", "Curve._joint_bound", "Curve._columns",
-    "Curve._by_chance", "Curve._pooled", "Curve._common", "Curve._complete",
+    "FLIPPED", "PairedCurve.__init__", "PairedCurve.tested", "PairedCurve._joint_bound",
+    "PairedCurve._columns", "PairedCurve._by_chance", "PairedCurve._pooled",
+    "PairedCurve._common", "PairedCurve._complete",
 )  # fmt: skip
 JUDGEMENT = ("JudgedCurve.group", "JudgedCurve._cell", "_exp_or_none")
 DECISION = (
@@ -112,9 +113,9 @@ SAME = {
         "_select_baseline: 8 -> 9 in planned": "how much of a hash is shown",
     },
     CURVE: {
-        "Curve._pooled: 1 -> 2 in return":
+        "PairedCurve._pooled: 1 -> 2 in return":
             "without an interval the number of rounds decides nothing",
-        "Curve._pooled: 0 -> 1 in return":
+        "PairedCurve._pooled: 0 -> 1 in return":
             "without an interval the number of rounds decides nothing",
     },
     COARSENESS: {

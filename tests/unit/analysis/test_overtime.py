@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluation.overtime_synthetic import EFFECTS, Kind, shares
 from mpigraft.analysis.overtime import changes as what
-from mpigraft.analysis.overtime.changes import Change, Status, list_changes, what_changed
+from mpigraft.analysis.overtime.changes import ChangeStatus, FactChange, list_changes, what_changed
 from mpigraft.analysis.overtime.good import RECHECK
 from mpigraft.analysis.overtime.matching import (
     MatchedConfiguration,
@@ -253,18 +253,18 @@ def test_a_series_that_fits_two_is_matched_by_hand_only() -> None:
 # ------------------------------------------------------------------ what changed
 
 
-def fact(old: Measured, new: Measured, name: str) -> Change:
+def fact(old: Measured, new: Measured, name: str) -> FactChange:
     return next(row for row in list_changes(old, new) if row.name == name)
 
 
 def test_facts_of_the_machine_are_compared() -> None:
     newer = {**MACHINE, "kernel": "6.12.1"}
     old, new = campaign(1, libraries=("/x/libcxi.so.1.5.0",)), campaign(2, machine=newer)
-    assert fact(old, new, "kernel") == Change(
-        "machine", "kernel", "6.1.0-28-amd64", "6.12.1", Status.CHANGED
+    assert fact(old, new, "kernel") == FactChange(
+        "machine", "kernel", "6.1.0-28-amd64", "6.12.1", ChangeStatus.CHANGED
     )
     assert fact(old, new, "network driver").new == "cxi_ss1 1.2"
-    assert fact(old, new, "network firmware").status is Status.SAME
+    assert fact(old, new, "network firmware").status is ChangeStatus.SAME
     assert fact(old, new, "PMI of srun").old == "pmix_v4"
     assert "kernel 6.1.0-28-amd64 -> 6.12.1" in what_changed(list_changes(old, new))
 
@@ -273,13 +273,13 @@ def test_what_one_campaign_did_not_record_is_not_unchanged() -> None:
     old = campaign(1, machine={"kernel": "6.1"})
     new = campaign(2)
     for name in ("network driver", "network firmware", "operating system", "CPU governor"):
-        assert fact(old, new, name).status is Status.NOT_RECORDED
+        assert fact(old, new, name).status is ChangeStatus.NOT_RECORDED
     damaged = tuple(replace(c, provenance="{") for c in old.configurations)
     blank = replace(old, configurations=damaged)
     rows = {row.name: row.status for row in list_changes(blank, new) if row.scope != "machine"}
     for name in ("MPI", "libfabric", "UCX", "libcxi", "PMIx", "launcher", "environment"):
-        assert rows[name] is Status.NOT_RECORDED
-    assert fact(replace(new, allocations=()), new, "kernel").status is Status.NOT_RECORDED
+        assert rows[name] is ChangeStatus.NOT_RECORDED
+    assert fact(replace(new, allocations=()), new, "kernel").status is ChangeStatus.NOT_RECORDED
 
 
 def test_mapped_libraries_tell_versions_that_the_provenance_lacks() -> None:
@@ -287,7 +287,7 @@ def test_mapped_libraries_tell_versions_that_the_provenance_lacks() -> None:
     old = campaign(1, libraries=mapped)
     new = campaign(2, libraries=("/a/libcxi.so.1.5.3", "/a/libpmix.so.2.13.2"))
     assert (fact(old, new, "libcxi").old, fact(old, new, "libcxi").new) == ("so 1.5.0", "so 1.5.3")
-    assert fact(old, new, "PMIx").status is Status.SAME
+    assert fact(old, new, "PMIx").status is ChangeStatus.SAME
     assert fact(old, new, "UCX").new == "not mapped"
     assert fact(old, new, "libfabric").old == "2.1.0"  # of the provenance
 
@@ -302,9 +302,9 @@ def test_contents_tell_a_library_without_a_version() -> None:
         return replace(one, configurations=tuple(records))
 
     old, new = with_digest(campaign(1), "11" * 32), with_digest(campaign(2), "22" * 32)
-    assert fact(old, new, "PMIx").status is Status.CHANGED
-    assert fact(old, new, "contents of libpmix.so.2").status is Status.CHANGED
-    assert fact(old, new, "contents of libmpi.so.40").status is Status.SAME
+    assert fact(old, new, "PMIx").status is ChangeStatus.CHANGED
+    assert fact(old, new, "contents of libpmix.so.2").status is ChangeStatus.CHANGED
+    assert fact(old, new, "contents of libmpi.so.40").status is ChangeStatus.SAME
 
 
 def test_a_damaged_document_has_no_facts() -> None:

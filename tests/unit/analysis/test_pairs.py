@@ -19,7 +19,7 @@ from rich.console import Console
 
 import mpigraft
 from mpigraft.analysis.pairs import matrices as pairs
-from mpigraft.analysis.pairs.matrices import Matrix, is_link, pair_findings, pair_matrices
+from mpigraft.analysis.pairs.matrices import PairMatrix, is_link, pair_findings, pair_matrices
 from mpigraft.core.model import ValueRow
 from mpigraft.report import json as as_json
 from mpigraft.report import markdown, matrix, terminal
@@ -79,12 +79,12 @@ def restless(count: int, launches: int, metric: str, seed: int) -> tuple[ValueRo
     return tuple(values)
 
 
-def only(values: tuple[ValueRow, ...]) -> Matrix:
+def only(values: tuple[ValueRow, ...]) -> PairMatrix:
     (one,) = pair_matrices(values, {"key": "mpich@5/ofi"})
     return one
 
 
-def names(one: Matrix) -> list[str]:
+def names(one: PairMatrix) -> list[str]:
     return [node for node, _, _ in one.slow_nodes]
 
 

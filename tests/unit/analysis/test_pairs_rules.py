@@ -11,8 +11,8 @@ import pytest
 
 from mpigraft.analysis.pairs import matrices as pairs
 from mpigraft.analysis.pairs.matrices import (
-    Matrix,
     Pair,
+    PairMatrix,
     SlowNode,
     direction_phrase,
     pair_findings,
@@ -59,7 +59,9 @@ def rows(values: Mapping[Pair, float], metric: str, launches: int) -> list[Value
     ]
 
 
-def matrix(values: Mapping[Pair, float], metric: str = "bandwidth", launches: int = 3) -> Matrix:
+def matrix(
+    values: Mapping[Pair, float], metric: str = "bandwidth", launches: int = 3
+) -> PairMatrix:
     (one,) = pair_matrices(rows(values, metric, launches), {"key": "mpich@5/ofi"})
     return one
 
@@ -284,8 +286,8 @@ SENDER = SlowNode("n3", 2.0, Way.SENDING)
 LINK = (("n1", "n2"), 3.0)
 
 
-def made(count: int, **other: Any) -> Matrix:
-    return Matrix(
+def made(count: int, **other: Any) -> PairMatrix:
+    return PairMatrix(
         "mpich@5/ofi", "4x1", "bandwidth", "MB/s", 8, nodes(count), (), 1e4, 3, **other
     )  # fmt: skip
 

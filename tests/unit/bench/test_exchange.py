@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mpigraft.bench import ImportedFile, ImportOptions, import_files, write_export
 from mpigraft.bench.exchange.columns import COLUMNS, NAMES
 from mpigraft.bench.exchange.text import FORMULA, READERS
-from mpigraft.bench.importing.reading import Source
+from mpigraft.bench.importing.reading import ImportSource
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import (
     METRICS,
@@ -66,7 +66,7 @@ def exported(store: Store, form: str) -> bytes:
 def bring(folder: Path, data: bytes, name: str = "export") -> ImportedFile:
     path = folder / name
     path.write_bytes(data)
-    (done,) = import_files(Store(folder / "again"), [Source.of(path)], ImportOptions())
+    (done,) = import_files(Store(folder / "again"), [ImportSource.of(path)], ImportOptions())
     return done
 
 
@@ -146,7 +146,7 @@ def test_an_export_twice_or_beside_the_original_adds_nothing(store: Store, tmp_p
     for form in FORMATS:
         assert bring(tmp_path, exported(store, form), form).state == "known"
     path = tmp_path / "export"
-    (done,) = import_files(store, [Source.of(path)], ImportOptions())
+    (done,) = import_files(store, [ImportSource.of(path)], ImportOptions())
     assert (done.state, done.values) == ("known", 0)
     assert len(Store(store.folder).values(CAMPAIGN.id)) == 4
 
@@ -318,7 +318,7 @@ def test_no_damage_makes_a_reader_fall_over(
 def test_flags_say_nothing_of_an_export(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(exported(store, "csv"))
-    (done,) = import_files(store, [Source.of(path)], ImportOptions(campaign="other"))
+    (done,) = import_files(store, [ImportSource.of(path)], ImportOptions(campaign="other"))
     assert done.error
     assert "it says so itself" in done.error.message
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpigraft.bench import ImportedFile, ImportOptions, import_files
 from mpigraft.bench.importing.batches import FileState
-from mpigraft.bench.importing.reading import Source, Table, read_results
+from mpigraft.bench.importing.reading import ImportSource, ImportTable, read_results
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import CampaignRecord, Finding, LaunchState, Level, Origin
 from mpigraft.store import Store, Writer
@@ -37,15 +37,15 @@ def table(folder: Path, text: str, name: str = "table.txt") -> Path:
 
 def bring(store: Store, *paths: Path, told: ImportOptions = VENDOR) -> list[ImportedFile]:
     """Import files; raise what the first of them was refused with."""
-    done = list(import_files(store, [Source.of(path) for path in paths], told))
+    done = list(import_files(store, [ImportSource.of(path) for path in paths], told))
     for one in done:
         if one.error:
             raise one.error
     return done
 
 
-def read(path: Path, told: ImportOptions = VENDOR) -> Table:
-    read = read_results(Source.of(path), told)
+def read(path: Path, told: ImportOptions = VENDOR) -> ImportTable:
+    read = read_results(ImportSource.of(path), told)
     assert isinstance(read, tuple)
     (one,) = read
     return one

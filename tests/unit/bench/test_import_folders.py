@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpigraft.bench import ImportOptions, Pattern
 from mpigraft.bench.importing.pattern import DATES, read_date
-from mpigraft.bench.importing.reading import Source, read_results
+from mpigraft.bench.importing.reading import ImportSource, read_results
 from mpigraft.core.errors import UsageError
 from mpigraft.core.process import command
 from mpigraft.store import Store
@@ -352,7 +352,7 @@ def test_buffers_of_a_pattern_are_read_from_the_content() -> None:
     fields = Pattern.parse("{date}-{configuration}.{benchmark}.txt").fields_of(path)
     assert fields
     assert (fields.configuration, fields.benchmark) == ("cray-mpich-8.1.32", "bibw")
-    read = read_results(Source.of(path, fields=fields), ImportOptions())
+    read = read_results(ImportSource.of(path, fields=fields), ImportOptions())
     assert isinstance(read, tuple)
     (table,) = read
     assert (table.buffers, table.started[:4]) == ("cuda", "2025")

@@ -15,7 +15,7 @@ from mpigraft.bench.exchange.reading import export_format
 from mpigraft.bench.importing import content as content_module
 from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.pattern import read_date
-from mpigraft.bench.importing.reading import Source, Table, read_results
+from mpigraft.bench.importing.reading import ImportSource, ImportTable, read_results
 from mpigraft.bench.suites.worlds import read_worlds
 from mpigraft.core.errors import UsageError
 from mpigraft.store import Store
@@ -37,8 +37,8 @@ def osu(nodes: int, ranks: int, *rows: str) -> str:
     )
 
 
-def tables(path: Path) -> tuple[Table, ...]:
-    read = read_results(Source.of(path), ImportOptions(configuration="a"))
+def tables(path: Path) -> tuple[ImportTable, ...]:
+    read = read_results(ImportSource.of(path), ImportOptions(configuration="a"))
     assert isinstance(read, tuple)
     return read
 
@@ -285,13 +285,13 @@ def test_mpi_and_transport_make_the_configuration(path: Path, tmp_path: Path) ->
     file.write_bytes(gzip.compress(PLAIN))
     fields = pattern.fields_of(file)
     assert fields is not None
-    read = read_results(Source.of(file, None, fields), ImportOptions())
+    read = read_results(ImportSource.of(file, None, fields), ImportOptions())
     assert isinstance(read, tuple)
     assert [t.configuration for t in read] == ["openmpi@5.0.7/ucx+compiler=gcc"]
     one = Pattern.parse("{configuration}_{transport}_*").fields_of(file)
     assert one is not None
     with pytest.raises(UsageError, match="stands for"):
-        read_results(Source.of(file, None, one), ImportOptions())
+        read_results(ImportSource.of(file, None, one), ImportOptions())
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_what_is_known_of_a_layout_is_in_its_key(
     path = tmp_path / name
     path.write_text(head + TITLE + "4 5.00\n")
     fields = Pattern.parse("lat_{ranks}r.out").fields_of(path)
-    source = Source.of(path, fields=fields)
+    source = ImportSource.of(path, fields=fields)
     (table,) = read_results(source, ImportOptions(configuration="a"))  # type: ignore[misc]
     assert table.layout == layout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench import ImportOptions
-from mpigraft.bench.importing.reading import Source, Table, read_results
+from mpigraft.bench.importing.reading import ImportSource, ImportTable, read_results
 from mpigraft.core.errors import UsageError
 
 PLAIN = "# OSU MPI Latency Test v7.3\n\n# Size          Latency (us)\n1     0.94\n16    1.02\n"
@@ -28,9 +28,9 @@ def labelled(label: str, text: str, rank: int = 0) -> str:
     return "".join(label.format(rank) + line for line in text.splitlines(keepends=True))
 
 
-def read(path: Path, text: str) -> Table:
+def read(path: Path, text: str) -> ImportTable:
     path.write_text(text)
-    (table,) = read_results(Source.of(path), ImportOptions("a"))  # type: ignore[misc]
+    (table,) = read_results(ImportSource.of(path), ImportOptions("a"))  # type: ignore[misc]
     return table
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.bench import ImportedFile, ImportOptions, import_files
-from mpigraft.bench.importing.reading import Source
+from mpigraft.bench.importing.reading import ImportSource
 from mpigraft.bench.importing.reframe import parse_log
 from mpigraft.core.errors import UsageError
 from mpigraft.store import Store
@@ -28,7 +28,7 @@ def line(**changes: str) -> str:
 
 
 def bring(store: Path, *paths: Path, **options: str) -> list[ImportedFile]:
-    sources = [Source.of(path) for path in paths]
+    sources = [ImportSource.of(path) for path in paths]
     return list(import_files(Store(store), sources, ImportOptions(**options)))  # type: ignore[arg-type]
 
 

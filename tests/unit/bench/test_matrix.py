@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mpigraft.bench.matrix import partition
 from mpigraft.bench.matrix.file import Problem, matrix_name
-from mpigraft.bench.matrix.market import Matrix, read_market
+from mpigraft.bench.matrix.market import SparseMatrix, read_market
 from mpigraft.core import budget
 from mpigraft.core.errors import MissingError, UsageError
 
@@ -28,7 +28,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def dense(matrix: Matrix) -> np.ndarray:
+def dense(matrix: SparseMatrix) -> np.ndarray:
     made = np.zeros((matrix.rows, matrix.rows))
     for row in range(matrix.rows):
         at = slice(matrix.start[row], matrix.start[row + 1])

@@ -71,7 +71,7 @@ def judged(
     *benchmarks: Benchmark,
     witness: tuple[Finding, ...] = (),
     nodes: tuple[Finding, ...] = (),
-) -> measurement.Outcome:
+) -> measurement.LaunchOutcome:
     def told(*arguments: object) -> tuple[Finding, ...]:
         assert arguments == (CONFIGURATION, Layout(), launched)
         return witness
@@ -279,7 +279,7 @@ def test_a_launch_is_stored_with_the_times_at_which_it_started_and_ended() -> No
     completed = run_command(["sh", "-c", "date +%s.%N; sleep 0.05"])
     within = float(completed.stdout)
     step = Step(0, 0, CONFIGURATION, Layout())
-    outcome = measurement.Outcome(LaunchState.OK, (), ())
+    outcome = measurement.LaunchOutcome(LaunchState.OK, (), ())
     launched = Launched(completed, ())
     kept = measurement.launch_record("c", "a", step, launched, outcome, (NodeState(), NodeState()))
     started, ended = map(datetime.fromisoformat, (kept.started, kept.ended))

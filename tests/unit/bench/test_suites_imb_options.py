@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench import ImportOptions
-from mpigraft.bench.importing.reading import Source, read_results
+from mpigraft.bench.importing.reading import ImportSource, read_results
 from mpigraft.bench.suites import imb
 from mpigraft.core.errors import UsageError
 
@@ -69,7 +69,7 @@ def test_programs_for_gpus_measure_their_memory(
 ) -> None:
     path = tmp_path / "a.out"
     path.write_text(TEXT.format(gpu=gpu, words=words))
-    (table,) = read_results(Source.of(path), ImportOptions("a"))  # type: ignore[misc]
+    (table,) = read_results(ImportSource.of(path), ImportOptions("a"))  # type: ignore[misc]
     assert (table.buffers, table.benchmarks) == (buffers, (key,))
 
 
@@ -77,4 +77,4 @@ def test_host_and_gpu_buffers_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "a.out"
     path.write_text(TEXT.format(gpu=" (GPU)", words="") + TEXT.format(gpu="", words="PingPong"))
     with pytest.raises(UsageError, match="gpu and host buffers"):
-        read_results(Source.of(path), ImportOptions("a"))
+        read_results(ImportSource.of(path), ImportOptions("a"))

@@ -13,7 +13,7 @@ from mpigraft.core.model import METRICS, Benchmark, Better, Layout
 from mpigraft.request import CampaignSpec
 from mpigraft.trace import Provenance, read_record_file, write_record
 from mpigraft.trace.record.rank_file import write_rank
-from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine
+from mpigraft.trace.record.values import Leaf, Loop, RankCalls, RecordedRoutine
 
 SPEC = CampaignSpec()
 OUTPUT = b"""{"mpigraft":"begin","ranks":2,"buffers":"host"}
@@ -30,9 +30,9 @@ def solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
     nodes = (Loop(3, (Leaf(0, 3, 5, 7),)),)
-    routines = (Routine("Barrier", "c"),)
+    routines = (RecordedRoutine("Barrier", "c"),)
     parts = [
-        write_rank(RankRecord(rank, 2, routines, (b"\x00\x01",), nodes, events=3))
+        write_rank(RankCalls(rank, 2, routines, (b"\x00\x01",), nodes, events=3))
         for rank in range(2)
     ]
     path = tmp_path / "solver.record"

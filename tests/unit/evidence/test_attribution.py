@@ -11,7 +11,7 @@ from mpigraft.core.model import Kind, Peer, ProofStatus
 from mpigraft.evidence.traffic import attribution
 from mpigraft.evidence.traffic.attribution import why_undecided
 from mpigraft.evidence.traffic.lanes import Wire, claims_of
-from mpigraft.evidence.traffic.probe import CARRIED, LONG, WHOLE, Phase
+from mpigraft.evidence.traffic.probe import CARRIED, LONG, WHOLE, ProbePhase
 from mpigraft.evidence.traffic.sockets import SLACK, Sockets
 from tests.builders.probes import (
     FLOOD,
@@ -257,7 +257,7 @@ def test_parts_are_taken_one_by_one() -> None:
 # ------------------------------------------------------------------ devices
 
 
-def with_device(phase: Phase, sent: int, noise: float = 0.0) -> Phase:
+def with_device(phase: ProbePhase, sent: int, noise: float = 0.0) -> ProbePhase:
     device = ("mlx5_0:1", sent)
     parts = tuple(replace(p, wire=(*p.wire, device), noise=noise) for p in phase.parts)
     return replace(phase, wire=(*phase.wire, device), parts=parts)

@@ -15,7 +15,7 @@ from mpigraft.evidence import judge
 from mpigraft.evidence.traffic.attribution import disagreement, own_bytes
 from mpigraft.evidence.traffic.counters import due_counters
 from mpigraft.evidence.traffic.lanes import Wire
-from mpigraft.evidence.traffic.probe import LONG, WHOLE, Phase, Transfer
+from mpigraft.evidence.traffic.probe import LONG, WHOLE, ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import SLACK, Sockets
 from mpigraft.knowledge import load_document
 from mpigraft.launch import Launched
@@ -82,7 +82,7 @@ def test_little_that_lacks_is_the_slack_of_a_reading() -> None:
     for lacks, doubt in ((SLACK + 100, False), (SLACK + 101, True)):
         given = own(2000, "e0", lacking=(("e0", lacks),), each=0)
         part = Transfer("8 B", 2000, (("e0", 2000), ("e1", 0)), own=replace(given, sent=2000))
-        made = Phase(Kind.P2P, Peer.OFF_NODE, 2000, (), ok=True, parts=(part,))
+        made = ProbePhase(Kind.P2P, Peer.OFF_NODE, 2000, (), ok=True, parts=(part,))
         assert bool(disagreement(made)) is doubt
 
 
@@ -229,7 +229,7 @@ def test_evidence_has_what_the_ranks_connections_sent() -> None:
 
 def test_bytes_of_a_phase_are_those_of_its_parts() -> None:
     part = Transfer("8 B", 9, (), sockets=Sockets(5, 5, through=(("lo", 2), ("e0", 3))))
-    phase = Phase(Kind.P2P, Peer.ON_NODE, 18, (), ok=True, parts=(part, part))
+    phase = ProbePhase(Kind.P2P, Peer.ON_NODE, 18, (), ok=True, parts=(part, part))
     assert own_bytes(phase) == (("lo", 4), ("e0", 6))
     assert own_bytes(replace(phase, parts=())) is None
     for sockets in (None, Sockets(5, 5, gap="x"), Sockets(9000, 0)):

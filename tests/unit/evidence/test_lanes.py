@@ -23,14 +23,14 @@ from mpigraft.evidence.traffic.lanes import (
     wire_state,
     with_peer_class,
 )
-from mpigraft.evidence.traffic.probe import Phase, Transfer, phases
+from mpigraft.evidence.traffic.probe import ProbePhase, Transfer, phases
 from tests.builders.probes import records
 
 # ------------------------------------------------------------------ the wire
 
 
-def a_phase(sent: int | None, kind: Kind = Kind.P2P, peer: Peer = Peer.ON_NODE) -> Phase:
-    return Phase(kind, peer, 100_000, () if sent is None else (("lo", sent),), ok=True)
+def a_phase(sent: int | None, kind: Kind = Kind.P2P, peer: Peer = Peer.ON_NODE) -> ProbePhase:
+    return ProbePhase(kind, peer, 100_000, () if sent is None else (("lo", sent),), ok=True)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def written(value: object) -> str:
 
 def test_a_phase_is_found_behind_other_words() -> None:
     found = phases(f"libfabric: warn{written(GOOD)}tail\n")
-    assert found == (Phase(Kind.P2P, Peer.ON_NODE, 7, (("lo", 5),), ok=True),)
+    assert found == (ProbePhase(Kind.P2P, Peer.ON_NODE, 7, (("lo", 5),), ok=True),)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mpigraft.evidence.world import networks
 from mpigraft.evidence.world.networks import check_networks, due_networks, network_name
 from mpigraft.evidence.world.witness import check_witness
 from mpigraft.graft.folder import folders
-from mpigraft.run.cached.world import World
+from mpigraft.run.cached.world import StartedWorld
 from tests.builders import witness
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, configuration, records
@@ -163,6 +163,6 @@ def test_the_quick_look_leaves_another_one_to_the_full_judgement(
     document = witness.a_document(tmp_path, networks=networks, nodes=nodes)
     libraries = [["/x/libfabric.so.1", 0, inode], ["/x/libucp.so.0", 0, 1]]
     libraries += [["/y/libfabric.so.1", 0, 6]] if beside else []
-    world = World(document, str(tmp_path))
+    world = StartedWorld(document, str(tmp_path))
     contents = {"/x/libfabric.so.1": content}
     assert world._networks_right([device], libraries, contents) is passes

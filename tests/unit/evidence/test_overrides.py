@@ -27,7 +27,7 @@ from mpigraft.evidence.world.witness import check_witness
 from mpigraft.graft.stack.override.content import settings_name
 from mpigraft.run import foreground
 from mpigraft.run.cached import start
-from mpigraft.run.cached.world import World
+from mpigraft.run.cached.world import StartedWorld
 from tests.builders import witness
 from tests.builders.plans import label, plan
 from tests.builders.probes import configuration, records
@@ -171,22 +171,22 @@ def test_a_job_ends_as_soon_as_a_node_has_another_mpi(
         "other": mapped(libmpi, settings_name("cd" * 32)),
     }[second]
     ranks_of(Path(started["home"]), mapped(libmpi), there)
-    assert World(started, started["home"]).look() == answer
+    assert StartedWorld(started, started["home"]).look() == answer
 
 
 def test_a_job_ends_where_a_node_entered_mpi_init_of_another(tmp_path: Path) -> None:
     _, libmpi = generation(tmp_path)
     started = document(tmp_path, libmpi)
     home = Path(started["home"])
-    look = World(started, str(home)).look
+    look = StartedWorld(started, str(home)).look
     (home / "n0-1.entered").write_bytes(note(libmpi))
     assert look() == foreground.GO_ON
     (home / "n1-1.entered").write_bytes(note(libmpi))
     assert look() == foreground.GO_ON
     (home / "n1-1.entered").write_bytes(note("/stack/libmpi.so.40"))
-    assert World(started, str(home)).look() == foreground.END
+    assert StartedWorld(started, str(home)).look() == foreground.END
     device = {**started, "libmpi": [str(libmpi), 1, 2]}  # of files with numbers: not yet known
-    assert World(device, str(home)).look() == foreground.GO_ON
+    assert StartedWorld(device, str(home)).look() == foreground.GO_ON
 
 
 def note(libmpi: Path | str) -> bytes:

@@ -14,7 +14,7 @@ from mpigraft.core.model import Configuration, Layout, Level
 from mpigraft.evidence.world.records import read_witness
 from mpigraft.evidence.world.witness import check_witness
 from mpigraft.run import foreground
-from mpigraft.run.cached.world import World
+from mpigraft.run.cached.world import StartedWorld
 from tests.builders import witness
 from tests.builders.configuration import an_mpi
 
@@ -61,7 +61,7 @@ def test_what_the_quick_look_passes_the_full_judgement_passes_too(
         read_witness(Path(document["home"])),
     )
     wrong = [f for f in findings if f.level is Level.ERROR]
-    world = World(document, document["home"])
+    world = StartedWorld(document, document["home"])
     whole = world.whole()
     assert not (whole and wrong), wrong
     clean = all(r["host"] in ("a", "b") for r in records)
@@ -87,16 +87,16 @@ def test_a_world_that_cannot_become_right_ends_the_job(
     document = witness.a_document(tmp_path, ranks=2)
     ranks = [{"rank": r, "size": s, "host": "a", "libraries": how} for r, s, how in records]
     written(Path(document["home"]), ranks, Path(document["libmpi"][0]))
-    assert World(document, document["home"]).look() == answer
+    assert StartedWorld(document, document["home"]).look() == answer
 
 
 def test_a_library_of_an_image_is_known_by_its_path(tmp_path: Path) -> None:
     document = witness.a_document(tmp_path, libmpi=["/usr/lib/libmpi.so.40", 0, 0])
     home = Path(document["home"])
     witness.written(home, witness.a_rank(size=1, libraries=[("/usr/lib/libmpi.so.40", 7, 8)]))
-    assert World(document, document["home"]).whole()
+    assert StartedWorld(document, document["home"]).whole()
     witness.written(home, witness.a_rank(size=1, libraries=[("/opt/libmpi.so.40", 7, 8)]))
-    assert not World(document, document["home"]).whole()
+    assert not StartedWorld(document, document["home"]).whole()
 
 
 def test_each_line_is_read_once_when_it_is_whole(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_each_line_is_read_once_when_it_is_whole(tmp_path: Path) -> None:
     ranks = [witness.a_rank(rank=n, size=3, libraries=right) for n in range(3)]
     data = witness.encoded(witness.lines(ranks))
     place = Path(document["home"]) / f"{witness.NODE}.ranks"
-    world = World(document, document["home"])
+    world = StartedWorld(document, document["home"])
     with place.open("wb", buffering=0) as file:
         for at in range(0, len(data), 7):
             assert world.look() == foreground.GO_ON
@@ -124,7 +124,7 @@ def test_a_rank_with_an_incomplete_node_file_is_waited_for(tmp_path: Path) -> No
     first, second = witness.lines(witness.a_rank(rank=n, libraries=right) for n in range(2))
     place = Path(document["home"]) / f"{witness.NODE}.ranks"
     place.write_bytes(witness.encoded([second]))
-    world = World(document, document["home"])
+    world = StartedWorld(document, document["home"])
     assert world.look() == foreground.GO_ON
     place.write_bytes(witness.encoded([second, first]))
     assert world.look() == foreground.DONE
@@ -143,7 +143,7 @@ def test_a_world_of_two_nodes_fills_both(
         own = [witness.a_rank(rank=n, size=4, host=host, libraries=right, content="ab/1")
                for n, name in enumerate(hosts) if name == host]  # fmt: skip
         witness.written(Path(document["home"]), *own, node=f"{host}-1")
-    assert World(document, document["home"]).whole() is whole
+    assert StartedWorld(document, document["home"]).whole() is whole
 
 
 def test_nodes_with_two_builds_of_a_part_take_the_full_judgement(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_nodes_with_two_builds_of_a_part_take_the_full_judgement(tmp_path: Path)
             contents = {right[0][0]: "ab/1", part[0]: content}
             rank = witness.a_rank(rank=n, host=f"n{n}", libraries=[*right, part], contents=contents)
             witness.written(Path(document["home"]), rank, node=f"n{n}-1")
-        assert World(document, document["home"]).whole() is whole
+        assert StartedWorld(document, document["home"]).whole() is whole
 
 
 def test_a_file_of_another_or_a_pipe_is_not_waited_at(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_file_of_another_or_a_pipe_is_not_waited_at(tmp_path: Path) -> None:
     os.mkfifo(Path(document["home"]) / "n0-1.ranks")
     right = witness.mapped("right", Path(document["libmpi"][0]))
     witness.written(Path(document["home"]), witness.a_rank(size=1, libraries=right))
-    assert World(document, document["home"]).look() == foreground.GO_ON
+    assert StartedWorld(document, document["home"]).look() == foreground.GO_ON
 
 
 @pytest.mark.parametrize(
@@ -189,4 +189,4 @@ def test_a_library_on_another_node_ends_no_job(
     libraries = [tuple(there.values())]
     other = witness.a_rank(rank=1, host="n1", libraries=libraries, content=content)
     witness.written(home, other, node="b-2")
-    assert World(document, document["home"]).look() == answer
+    assert StartedWorld(document, document["home"]).look() == answer

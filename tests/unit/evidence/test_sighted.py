@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Kind, Peer
-from mpigraft.evidence.traffic.lanes import Line, PrintedSign, find_sign
+from mpigraft.evidence.traffic.lanes import OutputLine, PrintedSign, find_sign
 from mpigraft.knowledge.transports.match import transport_rows
-from mpigraft.knowledge.transports.rows import Row
+from mpigraft.knowledge.transports.rows import TransportRow
 
 SIGHTED = Path(__file__).parents[2] / "data" / "logs" / "sighted"
 
@@ -23,12 +23,12 @@ SIGHTED = Path(__file__).parents[2] / "data" / "logs" / "sighted"
 @dataclass(frozen=True)
 class Sighted:
     name: str
-    row: Row
+    row: TransportRow
     source: str
     lanes: tuple[tuple[str, str], ...]  # peer class, what carries messages there
     against: tuple[tuple[str, str], ...]
     ranks: int
-    output: tuple[Line, ...]
+    output: tuple[OutputLine, ...]
 
 
 def sighted(path: Path) -> Sighted:
@@ -47,7 +47,7 @@ def sighted(path: Path) -> Sighted:
         lanes=pairs("lane"),
         against=pairs("against"),
         ranks=int(said("ranks")[0]),
-        output=tuple(Line("stderr", s) for s in text.splitlines() if not s.startswith("#")),
+        output=tuple(OutputLine("stderr", s) for s in text.splitlines() if not s.startswith("#")),
     )
 
 
@@ -55,7 +55,7 @@ LOGS = [sighted(path) for path in sorted(SIGHTED.glob("*.log"))]
 BY_NAME = pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
 
 
-def heard(log: Sighted, row: Row, *, proves: bool) -> list[PrintedSign]:
+def heard(log: Sighted, row: TransportRow, *, proves: bool) -> list[PrintedSign]:
     """What a row's signs for messages hear in a log, those that name the lane first."""
     signs = (s for s in row.signs if s.kind is Kind.P2P and s.proves is proves)
     found = [seen for sign in signs if (seen := find_sign(sign, log.output))]

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Kind, Peer, ProofStatus, Sign
-from mpigraft.evidence.traffic.lanes import Line, assess, find_sign, lane_name, lines
-from mpigraft.evidence.traffic.probe import Phase
+from mpigraft.evidence.traffic.lanes import OutputLine, assess, find_sign, lane_name, lines
+from mpigraft.evidence.traffic.probe import ProbePhase
 from mpigraft.knowledge.transports.match import transport_rows
 
-QUIET = Phase(Kind.P2P, Peer.ON_NODE, 100_000, (("lo", 0),), ok=True)
+QUIET = ProbePhase(Kind.P2P, Peer.ON_NODE, 100_000, (("lo", 0),), ok=True)
 
 
 def test_a_sign_is_looked_for_where_it_is_printed() -> None:
     sign = Sign(Kind.P2P, Peer.ON_NODE, "lane (?P<lane>x)", "", proves=True, where="stderr")
-    output = [Line("stdout", "lane x")]
+    output = [OutputLine("stdout", "lane x")]
     assert find_sign(sign, output) is None
     assert find_sign(replace(sign, where="any"), output) is not None
-    seen = find_sign(sign, [*output, Line("stderr", " lane x ")])
+    seen = find_sign(sign, [*output, OutputLine("stderr", " lane x ")])
     assert seen is not None
     assert (seen.lane, seen.line, seen.each) == ("x", "lane x", False)
 

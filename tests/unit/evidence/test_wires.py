@@ -31,7 +31,7 @@ from mpigraft.evidence.traffic.counters import (
     uncounted,
 )
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire, _with_wire, wire_state
-from mpigraft.evidence.traffic.probe import WHOLE, Phase, Transfer
+from mpigraft.evidence.traffic.probe import WHOLE, ProbePhase, Transfer
 from mpigraft.launch import Launched
 from tests.builders.probes import configuration, records, with_transport
 
@@ -44,9 +44,9 @@ def rows(*pairs: tuple[str, str]) -> tuple[EnvRow, ...]:
     return tuple(EnvRow(name, value, Scope.RANK, "transport") for name, value in pairs)
 
 
-def phase(wire: dict[str, int], *, peer: Peer = Peer.OFF_NODE, noise: float = 0.0) -> Phase:
+def phase(wire: dict[str, int], *, peer: Peer = Peer.OFF_NODE, noise: float = 0.0) -> ProbePhase:
     counts = tuple(wire.items())
-    return Phase(
+    return ProbePhase(
         Kind.P2P, peer, LONG, counts, ok=True, parts=(Transfer("1 MiB", LONG, counts, noise),)
     )
 

@@ -10,7 +10,7 @@ import pytest
 from mpigraft.core.model import Kind, Peer, Proof, ProofStatus
 from mpigraft.evidence.traffic.counters import due_counters
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire, _with_wire, wire_state
-from mpigraft.evidence.traffic.probe import Phase, Transfer, phases
+from mpigraft.evidence.traffic.probe import ProbePhase, Transfer, phases
 
 LONG = 16 << 20
 FAR = frozenset({Peer.OFF_NODE})
@@ -25,13 +25,13 @@ def of_hosts(
     kind: Kind = Kind.P2P,
     noise: float = 0.0,
     aside: int = 0,
-) -> Phase:
+) -> ProbePhase:
     """Each of HOSTS hosts had to send LONG; `least` is what one of them sent through e0."""
     counts = (("lo", 0), ("e0", sent), ("e1", aside))
     weakest = () if least is None else (("e0", least), ("e1", 0))
     whole = HOSTS * LONG
     part = Transfer("1 MiB", whole, counts, noise, weakest=weakest)
-    return Phase(kind, peer, whole, counts, ok=True, parts=(part,))
+    return ProbePhase(kind, peer, whole, counts, ok=True, parts=(part,))
 
 
 SHARES = HOSTS * LONG + LONG  # headers weigh as much as a host's share
@@ -64,7 +64,7 @@ def test_of_short_parts_and_of_collectives_hosts_have_no_shares() -> None:
     assert wire_state(due_counters(short, ("e0",), HOSTS), FAR) is Wire.CARRIED
 
 
-def heard_of(phase: Phase, claim: str) -> TrafficFinding:
+def heard_of(phase: ProbePhase, claim: str) -> TrafficFinding:
     silent = TrafficFinding(
         proof=Proof(phase.peer, phase.kind, ProofStatus.PROVEN, "tcp", "a line")
     )
@@ -145,7 +145,9 @@ def test_who_is_left_out(part: Transfer, left_out: bool) -> None:
 
 def test_one_part_that_a_host_sent_another_way_is_enough() -> None:
     whole, lacking = a_part(1.01, 1), a_part(1.01, 0)
-    made = Phase(Kind.P2P, Peer.OFF_NODE, 8 * LONG, whole.wire, ok=True, parts=(whole, lacking))
+    made = ProbePhase(
+        Kind.P2P, Peer.OFF_NODE, 8 * LONG, whole.wire, ok=True, parts=(whole, lacking)
+    )
     silent = TrafficFinding(proof=Proof(made.peer, made.kind, ProofStatus.PROVEN, "tcp", "a line"))
     heard = _with_wire(silent, {"bytes"}, wire_state(made, FAR), made)
     assert heard.reason.startswith("a node sent hardly any of its share through e0 (1 MiB ")
@@ -157,7 +159,7 @@ def test_one_part_that_a_host_sent_another_way_is_enough() -> None:
 
 def test_a_long_part_of_one_host_beside_others_that_stayed_is_split() -> None:
     quiet = replace(a_part(0.0), what="64 KiB")
-    made = Phase(Kind.P2P, Peer.ON_NODE, 8 * LONG, (), ok=True, parts=(quiet, a_part(0.2)))
+    made = ProbePhase(Kind.P2P, Peer.ON_NODE, 8 * LONG, (), ok=True, parts=(quiet, a_part(0.2)))
     assert wire_state(made, frozenset({Peer.ON_NODE})) is Wire.SPLIT
     less = replace(made, parts=(quiet, a_part(0.12)))
     assert wire_state(less, frozenset({Peer.ON_NODE})) is Wire.UNCLEAR

@@ -12,7 +12,7 @@ from mpigraft.core.worlds import Lineage, group_ranks, list_worlds, make_lineage
 from mpigraft.evidence.world.records import UNREAD, read_entered, read_witness
 from mpigraft.evidence.world.witness import check_witness
 from mpigraft.run import foreground
-from mpigraft.run.cached.world import World
+from mpigraft.run.cached.world import StartedWorld
 from tests.builders import witness
 from tests.builders.configuration import an_mpi
 
@@ -103,7 +103,7 @@ def test_the_world_of_the_launch_is_the_job_of_its_launcher(
     known = {f.code for f in findings} & {"worlds-inner", "worlds-alone"}
     listed = {"worlds-alone" if "alone" in others else "worlds-inner"} if others else set()
     assert known == (set() if code == "no-launch-world" else listed)
-    world = World(document, document["home"])
+    world = StartedWorld(document, document["home"])
     assert world.whole() == (not code and "alone" not in others)
 
 
@@ -125,7 +125,7 @@ def test_only_what_is_a_rank_for_certain_ends_a_job(
     document = witness.a_document(tmp_path, ranks=2)
     right = witness.mapped("right", Path(document["libmpi"][0]))
     witness.written(Path(document["home"]), *({**line, "libraries": right} for line in lines))
-    assert World(document, document["home"]).look() == answer
+    assert StartedWorld(document, document["home"]).look() == answer
 
 
 def test_each_program_that_tasks_run_is_on_the_mpi_that_was_requested(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_each_program_that_tasks_run_is_on_the_mpi_that_was_requested(tmp_path: 
             asked, Layout(1, 2, bind="none"), read_witness(Path(document["home"]), 2)
         )
         assert [f.code for f in findings if f.level is Level.ERROR] == codes
-        assert World(document, document["home"]).whole() == (not codes)
+        assert StartedWorld(document, document["home"]).whole() == (not codes)
 
 
 DAMAGED = [

@@ -123,7 +123,7 @@ def test_a_wrong_row_is_named(kind: str, change: dict[str, object]) -> None:
     data = {key: [dict(row) for row in rows] for key, rows in load_document("fit.toml").items()}
     data[kind][0].update(change)
     with pytest.raises(UsageError, match=rf"fit\.toml, {kind} 1, key {next(iter(change))}"):
-        read_table(fit.Facts, data, "fit.toml")
+        read_table(fit.FitFacts, data, "fit.toml")
 
 
 VALUES = st.recursive(
@@ -139,7 +139,7 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.sampled_from(["compiler", "world", "gpu", "x"]), VALUES))
 def test_any_table_is_read_or_refused(data: dict[str, Any]) -> None:
     try:
-        found = read_table(fit.Facts, data, "fit.toml")
+        found = read_table(fit.FitFacts, data, "fit.toml")
     except UsageError:
         return
     assert found.compilers == ()  # nothing that was drawn is a whole row

@@ -26,7 +26,7 @@ from mpigraft.knowledge.transports.match import (
     transport_offers,
     transport_rows,
 )
-from mpigraft.knowledge.transports.rows import Row
+from mpigraft.knowledge.transports.rows import TransportRow
 from tests.builders.probes import HERE, install
 
 SLINGSHOT = Facts(interface="hsn0", devices=(("cxi", ("cxi0", "cxi1")),))
@@ -73,7 +73,7 @@ def test_every_issue_says_what_to_do_and_where_it_is_from() -> None:
 
 
 @pytest.mark.parametrize("row", transport_rows(), ids=lambda row: row.id)
-def test_every_row_forces_the_top_layer(row: Row) -> None:
+def test_every_row_forces_the_top_layer(row: TransportRow) -> None:
     top = {
         Family.OPENMPI: "OMPI_MCA_pml",
         Family.MPICH: "MPIR_CVAR_CH4_NETMOD",
@@ -86,7 +86,7 @@ def test_every_row_forces_the_top_layer(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", transport_rows(), ids=lambda row: row.id)
-def test_every_sign_can_contradict_and_no_line_is_both(row: Row) -> None:
+def test_every_sign_can_contradict_and_no_line_is_both(row: TransportRow) -> None:
     """A sign of the wish comes with the sign of anything else, for the same kind and peers."""
     for sign in row.signs:
         re.compile(sign.pattern)

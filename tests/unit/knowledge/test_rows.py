@@ -17,7 +17,7 @@ from mpigraft.knowledge import load_document, version_numbers
 from mpigraft.knowledge.transports import match
 from mpigraft.knowledge.transports.match import read_issues
 from mpigraft.knowledge.transports.rows import (
-    Row,
+    TransportRow,
     When,
     known_flags,
     plain_words,
@@ -108,7 +108,7 @@ def test_a_missing_key_is_named(key: str) -> None:
     assert f"key {key}: missing" in refusal(lambda row: row.pop(key))
 
 
-def several(change: Callable[[dict[str, Any]], object]) -> tuple[Row, ...]:
+def several(change: Callable[[dict[str, Any]], object]) -> tuple[TransportRow, ...]:
     """The rows when the first stands for two."""
     transports, families = files()
     first = transports["transport"][0]

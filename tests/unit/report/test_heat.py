@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.pairs.matrices import Matrix, pair_matrices
+from mpigraft.analysis.pairs.matrices import PairMatrix, pair_matrices
 from mpigraft.report import matrix
 from mpigraft.report.contents import ReportData
 from mpigraft.report.figures import heat
@@ -18,7 +18,7 @@ from mpigraft.report.html import page as html
 from tests.builders.reports import links, named
 
 
-def only(data: ReportData) -> Matrix:
+def only(data: ReportData) -> PairMatrix:
     (one,) = pair_matrices(data.links, {})
     return one
 

@@ -11,9 +11,9 @@ import pytest
 from mpigraft.report.profile.page import render_profile_page
 from mpigraft.report.profile.pictures import matrix_picture
 from mpigraft.report.profile.text import count, profile_lines, seconds, size, size_range
-from mpigraft.trace import Peer, Profile
+from mpigraft.trace import PeerTraffic, Profile
 from mpigraft.trace.profile.reading import read_profile
-from mpigraft.trace.profile.values import PeerKind, Site
+from mpigraft.trace.profile.values import CallSite, PeerKind
 from tests.builders.profiles import a_profile
 
 REPORTS = Path(__file__).resolve().parents[2] / "data/profiles"
@@ -46,7 +46,7 @@ def test_names_stay_text() -> None:
     evil = "<img src=x onerror=alert(1)>"
     profile = replace(
         a_profile(2), program=evil, hosts=(evil,), notes=(evil,), labels=(("mpi", evil),),
-        sites=(Site(evil, (evil,), 1, 0.1),),
+        sites=(CallSite(evil, (evil,), 1, 0.1),),
     )  # fmt: skip
     page = render_profile_page(profile)
     assert "<img" not in page
@@ -54,15 +54,15 @@ def test_names_stay_text() -> None:
 
 
 def test_cells_of_many_ranks_are_shared_and_no_byte_is_lost() -> None:
-    peers = [Peer(k, (k + 1) % 300, PeerKind.P2P, 1, 100) for k in range(300)]
+    peers = [PeerTraffic(k, (k + 1) % 300, PeerKind.P2P, 1, 100) for k in range(300)]
     picture = matrix_picture(peers, 300, "point to point")
     assert "at most" in picture
     assert matrix_picture([], 300, "none") == ""
-    assert matrix_picture([Peer(0, 1, PeerKind.P2P, 0, 0)], 2, "none") == ""
+    assert matrix_picture([PeerTraffic(0, 1, PeerKind.P2P, 0, 0)], 2, "none") == ""
 
 
 def test_steps_of_colour_are_factors_of_eight() -> None:
-    peers = [Peer(0, k, PeerKind.P2P, 1, 8**k) for k in range(8)]
+    peers = [PeerTraffic(0, k, PeerKind.P2P, 1, 8**k) for k in range(8)]
     picture = matrix_picture(peers, 8, "steps")
     assert re.findall(r'class="m(\d)"></path>', picture) == ["0", "1", "2", "3"]
 

@@ -20,7 +20,7 @@ from mpigraft.discovery import inventory
 from mpigraft.native import programs
 from mpigraft.report import variable_summary
 from mpigraft.tuning import mpi_t
-from mpigraft.tuning.mpi_t import Answer, Entry, Setting
+from mpigraft.tuning.mpi_t import Answer, Setting, VariableEntry
 from tests.builders.configuration import a_machine, a_transport, an_mpi
 from tests.builders.variables import TRUTH, Tell, asker, control, ended, listed, performance
 
@@ -35,7 +35,7 @@ def row(word: str, source: str = "--env") -> EnvRow:
     return EnvRow(name, value, Scope.RANK, source)
 
 
-def answer(mpi: MpiInstall, tell: Tell, *rows: EnvRow) -> dict[str, Entry]:
+def answer(mpi: MpiInstall, tell: Tell, *rows: EnvRow) -> dict[str, VariableEntry]:
     found = mpi_t.answer_variables(mpi, rows, asker(tell))
     return {entry.variable.name: entry for entry in found.entries}
 

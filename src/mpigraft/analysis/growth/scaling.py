@@ -24,7 +24,7 @@ COLLECTIVES = re.compile(r"native:(barrier|bcast|reduce|allreduce|gather|allgath
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ScalingPoint:
     """All launches of one layout. `value` is that of every table, in the metric's unit."""
 
     layout: str
@@ -55,7 +55,7 @@ class Growth:
     unit: str
     size: int
     series: str  # for a person: "1 rank per node", "on 1 node"
-    points: tuple[Point, ...]
+    points: tuple[ScalingPoint, ...]
     law: Law | None = None
     why: str = ""  # the law was preferred to the others
     predictions: tuple[Prediction, ...] = ()
@@ -200,6 +200,6 @@ def _by_reason(out: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     return list(layouts.items())
 
 
-def _point(layout: Layout, one: Value) -> Point:
+def _point(layout: Layout, one: Value) -> ScalingPoint:
     low, high = min(one.launches), max(one.launches)
-    return Point(layout.key, layout.ranks, one.value, low, high, len(one.launches))
+    return ScalingPoint(layout.key, layout.ranks, one.value, low, high, len(one.launches))

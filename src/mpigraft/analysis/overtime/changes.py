@@ -40,33 +40,35 @@ NOT_MAPPED = "not mapped"
 REAL = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 
 
-class Status(StrEnum):
+class ChangeStatus(StrEnum):
     CHANGED = "changed"
     SAME = "same"
     NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FactChange:
     """One fact of both campaigns. `old` and `new` are empty where it was not recorded."""
 
     scope: str  # machine, or the configuration
     name: str
     old: str
     new: str
-    status: Status
+    status: ChangeStatus
 
     @property
     def changed(self) -> bool:
-        return self.status is Status.CHANGED
+        return self.status is ChangeStatus.CHANGED
 
     @property
     def recorded(self) -> bool:
         """Whether both campaigns have it."""
-        return self.status is not Status.NOT_RECORDED
+        return self.status is not ChangeStatus.NOT_RECORDED
 
 
-def list_changes(old: Measured, new: Measured, chosen: Sequence[str] = ()) -> tuple[Change, ...]:
+def list_changes(
+    old: Measured, new: Measured, chosen: Sequence[str] = ()
+) -> tuple[FactChange, ...]:
     """Compare every fact of the machine, then of each configuration that both have."""
     rows = list(_compared(MACHINE, machine_facts(old), machine_facts(new)))
     for pair in match_configurations(
@@ -77,7 +79,7 @@ def list_changes(old: Measured, new: Measured, chosen: Sequence[str] = ()) -> tu
     return tuple(rows)
 
 
-def what_changed(rows: Iterable[Change]) -> tuple[str, ...]:
+def what_changed(rows: Iterable[FactChange]) -> tuple[str, ...]:
     """Name each change once, the machine's first: `kernel 6.1 -> 6.12`. Contents of libraries are
     named where nothing else tells of them."""
     changed = [row for row in rows if row.changed]
@@ -90,14 +92,14 @@ def _scope(pair: MatchedConfiguration) -> str:
     return pair.new_label
 
 
-def _compared(scope: str, old: Facts, new: Facts) -> Iterator[Change]:
+def _compared(scope: str, old: Facts, new: Facts) -> Iterator[FactChange]:
     for name in dict.fromkeys([*old, *new]):
         before, after = old.get(name, ""), new.get(name, "")
         if not before or not after:
-            status = Status.NOT_RECORDED
+            status = ChangeStatus.NOT_RECORDED
         else:
-            status = Status.SAME if before == after else Status.CHANGED
-        yield Change(scope, name, before, after, status)
+            status = ChangeStatus.SAME if before == after else ChangeStatus.CHANGED
+        yield FactChange(scope, name, before, after, status)
 
 
 # ------------------------------------------------------------------ of the machine

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mpigraft.analysis.overtime.chains import name_chains
-from mpigraft.analysis.overtime.changes import MACHINE, Change, list_changes, what_changed
+from mpigraft.analysis.overtime.changes import MACHINE, FactChange, list_changes, what_changed
 from mpigraft.analysis.overtime.matching import labels_with_values
 from mpigraft.analysis.overtime.segments import MIN_CAMPAIGNS, steps
 from mpigraft.analysis.unpaired.levels import curve_levels
@@ -38,7 +38,7 @@ class LineKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class HistoryPoint:
     """One campaign on a line."""
 
     campaign: str
@@ -67,13 +67,13 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HistoryLine:
     key: LineKey
     unit: str
     better: Better
     sizes: tuple[int, ...]  # that all points have
     left_out: tuple[int, ...]  # that some points have, or other configurations
-    points: tuple[Point, ...]
+    points: tuple[HistoryPoint, ...]
     shifts: tuple[Shift, ...]
 
     @property
@@ -101,11 +101,11 @@ def machine_name(side: Measured) -> str:
     return "; ".join([", ".join(names) or "machine not recorded", *sorted(cpus)])
 
 
-def sort_history(campaigns: Iterable[Measured]) -> tuple[Line, ...]:
+def sort_history(campaigns: Iterable[Measured]) -> tuple[HistoryLine, ...]:
     """Sort campaigns into lines, each in the order of their dates, and find the changes."""
     ordered = sorted(campaigns, key=lambda side: (side.campaign.created, side.campaign.id))
     by_id = {side.campaign.id: side for side in ordered}
-    curves: dict[LineKey, list[tuple[Point, CurveLevel]]] = defaultdict(list)
+    curves: dict[LineKey, list[tuple[HistoryPoint, CurveLevel]]] = defaultdict(list)
     for machine, sides in _by_machine(ordered).items():
         labels = [labels_with_values(side) for side in sides]
         names = name_chains(labels)
@@ -113,7 +113,7 @@ def sort_history(campaigns: Iterable[Measured]) -> tuple[Line, ...]:
             for curve in curve_levels(side):
                 own = names[number, curve.configuration]
                 label, campaign = labels[number][curve.configuration], side.campaign
-                point = Point(
+                point = HistoryPoint(
                     campaign.id, campaign.name, campaign.created, label, 0, 0, curve.rounds
                 )
                 curves[LineKey(machine, *curve.key, own)].append((point, curve))
@@ -128,7 +128,7 @@ def sort_history(campaigns: Iterable[Measured]) -> tuple[Line, ...]:
     )
 
 
-Row = tuple[Point, CurveLevel]
+Row = tuple[HistoryPoint, CurveLevel]
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -153,14 +153,14 @@ def _by_machine(campaigns: Iterable[Measured]) -> dict[str, list[Measured]]:
     return machines
 
 
-What = Callable[[Point, Point], tuple[str, ...]]
+What = Callable[[HistoryPoint, HistoryPoint], tuple[str, ...]]
 
 
 def _cached(campaigns: dict[str, Measured]) -> What:
     """What changed between two points: of the machine, and of their configuration."""
-    known: dict[tuple[str, str], tuple[Change, ...]] = {}
+    known: dict[tuple[str, str], tuple[FactChange, ...]] = {}
 
-    def what(old: Point, new: Point) -> tuple[str, ...]:
+    def what(old: HistoryPoint, new: HistoryPoint) -> tuple[str, ...]:
         place = (old.campaign, new.campaign)
         if place not in known:
             known[place] = list_changes(campaigns[place[0]], campaigns[place[1]])
@@ -170,13 +170,15 @@ def _cached(campaigns: dict[str, Measured]) -> What:
     return what
 
 
-def _line(key: LineKey, rows: Sequence[Row], every: set[int], lines: int, what: What) -> Line:
+def _line(
+    key: LineKey, rows: Sequence[Row], every: set[int], lines: int, what: What
+) -> HistoryLine:
     sizes = sorted(set.intersection(*(set(curve.logs) for _, curve in rows)))
     points = []
     for point, curve in rows:
         level = sum(curve.logs[size] for size in sizes) / len(sizes)
         points.append(
-            Point(point.campaign, point.name, point.created, point.configuration, level,
+            HistoryPoint(point.campaign, point.name, point.created, point.configuration, level,
                   curve.error, point.rounds)
         )  # fmt: skip
     metric = METRICS[key.metric]
@@ -186,6 +188,6 @@ def _line(key: LineKey, rows: Sequence[Row], every: set[int], lines: int, what: 
         changed = what(points[step.place - 1], points[step.place])
         shifts.append(Shift(step.place, math.exp(step.shift), step.p, slower, changed))
     left_out = tuple(sorted(every.difference(sizes)))
-    return Line(
+    return HistoryLine(
         key, metric.unit, metric.better, tuple(sizes), left_out, tuple(points), tuple(shifts)
     )

@@ -29,7 +29,7 @@ ROUNDING = 1e-9
 SHORTEST = 2  # campaigns with a level of their own at an end; one more anywhere else
 
 
-class Step(NamedTuple):
+class LevelStep(NamedTuple):
     """A change of level."""
 
     place: int  # of the first campaign with the new level
@@ -37,7 +37,7 @@ class Step(NamedTuple):
     p: float  # corrected for stretches and lines
 
 
-def steps(levels: Sequence[float], errors: Sequence[float], lines: int = 1) -> list[Step]:
+def steps(levels: Sequence[float], errors: Sequence[float], lines: int = 1) -> list[LevelStep]:
     """Find the changes of a line: `levels` are logarithms, one for each campaign in the order of
     their dates, `errors` their standard errors by the launches. `lines` is how many are tested."""
     values, variances = np.array(levels), np.array(errors) ** 2
@@ -49,7 +49,7 @@ def steps(levels: Sequence[float], errors: Sequence[float], lines: int = 1) -> l
         after = values[edges[place] : edges[place + 1]].mean()
         shift = float(after - before)
         if abs(shift) > math.log1p(MARGIN):
-            results.append(Step(edges[place], shift, found[edges[place]]))
+            results.append(LevelStep(edges[place], shift, found[edges[place]]))
     return results
 
 

@@ -62,7 +62,7 @@ class SlowNode(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class PairMatrix:
     """One metric of one configuration between each two nodes, each link at its value."""
 
     configuration: str  # id
@@ -90,7 +90,7 @@ def is_link(row: ValueRow) -> bool:
     return row.benchmark.startswith(f"{PAIRS_BENCHMARK},")
 
 
-def pair_matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[Matrix, ...]:
+def pair_matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple[PairMatrix, ...]:
     """Make the matrices of a campaign's links; `labels` has ids by configuration key."""
     matrices: dict[tuple[str, str, str, int], dict[Launch, dict[Pair, float]]] = {}
     for row in links:
@@ -109,7 +109,7 @@ def pair_matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple
     )
 
 
-def pair_findings(matrix: Matrix) -> tuple[Finding, ...]:
+def pair_findings(matrix: PairMatrix) -> tuple[Finding, ...]:
     """Warn of slow nodes and links, the worst by name, and of parts. Of two nodes, note that they
     cannot be told apart."""
     if len(matrix.nodes) == 2:
@@ -150,7 +150,7 @@ def direction_phrase(way: Way) -> str:
     return " in sending and in receiving" if way is Way.BOTH else f" in {way}"
 
 
-def _parts_finding(matrix: Matrix, head: str) -> Finding:
+def _parts_finding(matrix: PairMatrix, head: str) -> Finding:
     names = [", ".join(part[:SHOWN]) + (" ..." if part[SHOWN:] else "") for part in matrix.parts]
     return Finding.of(
         "slow-between",
@@ -162,7 +162,7 @@ def _parts_finding(matrix: Matrix, head: str) -> Finding:
 
 def _matrix(
     label: str, layout: str, metric: str, size: int, launches: Mapping[Launch, dict[Pair, float]]
-) -> Matrix:
+) -> PairMatrix:
     medians = _values(launches)
     links = medians
     if METRICS[metric].better is Better.LOWER:  # a round trip belongs to both
@@ -174,7 +174,7 @@ def _matrix(
     slow = _slow_nodes(nodes, logs[1:], symmetric=links is not medians)
     good, *good_launches = [_without(values, slow) for values in logs]
     slow_links = _outliers(good, good_launches, launch_noise(_array(nodes, good_launches)))
-    return Matrix(
+    return PairMatrix(
         label, layout, metric, METRICS[metric].unit, size, nodes,
         tuple(sorted(links.items())),
         median(_without(links, slow).values()), len(launches), slow,

@@ -16,7 +16,7 @@ from functools import partial
 from mpigraft.analysis import completion, cut, summary
 from mpigraft.analysis.decision import MIN_ROUNDS
 from mpigraft.analysis.disturbance import control_of, noise_reason, undisturbed, verdict_finding
-from mpigraft.analysis.grouping import Series, SeriesKey, Table, labels_of, table_of
+from mpigraft.analysis.grouping import Series, SeriesKey, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.judgement import JointTest, Limits
 from mpigraft.analysis.multiplicity import repeated_metric
@@ -53,7 +53,7 @@ WINNERS = (Verdict.FASTER, Verdict.SLOWER)
 USUAL = AcrossRule(level=PLANNED_ONCE)
 
 
-def campaign_table(side: Measured, rows: Sequence[ValueRow]) -> Table:
+def campaign_table(side: Measured, rows: Sequence[ValueRow]) -> SeriesTable:
     """Sort values of a campaign into what may be compared."""
     labels = labels_of(side.configurations, side.values)
     return table_of(rows, {a.id: a.nodes for a in side.allocations}, labels)
@@ -101,7 +101,7 @@ def _judge(
     rule: AcrossRule,
     old_rows: Sequence[ValueRow],
     new_rows: Sequence[ValueRow],
-) -> tuple[list[CellGroup], tuple[Noise, ...], tuple[Table, Table]]:
+) -> tuple[list[CellGroup], tuple[Noise, ...], tuple[SeriesTable, SeriesTable]]:
     tables = campaign_table(new, new_rows), campaign_table(old, old_rows)
     curves = _curves(tables, pairs, new.campaign.seed)
     tests = _tests(curves, tables, new.campaign.seed)
@@ -135,7 +135,7 @@ Key = tuple[SeriesKey, MatchedConfiguration]
 
 
 def _curves(
-    tables: tuple[Table, Table], pairs: Sequence[MatchedConfiguration], seed: int
+    tables: tuple[SeriesTable, SeriesTable], pairs: Sequence[MatchedConfiguration], seed: int
 ) -> dict[Key, UnpairedCurve]:
     """Every curve that both campaigns have, at the sizes that both have."""
     curves = {}
@@ -156,7 +156,7 @@ def _curves(
     return curves
 
 
-def _side(table: Table, series: Series, configuration: str, sizes: Sequence[int]) -> Side:
+def _side(table: SeriesTable, series: Series, configuration: str, sizes: Sequence[int]) -> Side:
     columns = np.array([series.sizes.index(size) for size in sizes], dtype=np.int64)
     arm = series.arm(configuration)
     arm = arm._replace(logs=arm.logs[:, columns], steps=arm.steps[:, columns])
@@ -164,7 +164,7 @@ def _side(table: Table, series: Series, configuration: str, sizes: Sequence[int]
 
 
 def _tests(
-    curves: Mapping[Key, UnpairedCurve], tables: tuple[Table, Table], seed: int
+    curves: Mapping[Key, UnpairedCurve], tables: tuple[SeriesTable, SeriesTable], seed: int
 ) -> list[JointTest]:
     """Test each curve over its sizes, corrected for the number of independent measurements."""
     measured: dict[MatchedConfiguration, set[SeriesKey]] = defaultdict(set)
@@ -188,7 +188,7 @@ def _tests(
 
 
 def _completions(
-    tables: tuple[Table, Table],
+    tables: tuple[SeriesTable, SeriesTable],
     pairs: Sequence[MatchedConfiguration],
     sides: tuple[Measured, Measured],
 ) -> dict[tuple[SeriesKey, str], Completion]:
@@ -323,7 +323,9 @@ def _gaps(old: Measured, new: Measured, groups: Sequence[CellGroup], rounds: int
     return findings
 
 
-def _missing_sizes(having: Table, lacking: Table, compared: set[SeriesKey]) -> Iterator[str]:
+def _missing_sizes(
+    having: SeriesTable, lacking: SeriesTable, compared: set[SeriesKey]
+) -> Iterator[str]:
     """Name the sizes of curves that were compared which only one of the campaigns has."""
     for key in sorted(compared, key=lambda key: key.order):
         sizes = having.series[key].sizes

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mpigraft.bench.exchange.columns import MARK, Row, refuse
 from mpigraft.bench.exchange.parquet import read_parquet
-from mpigraft.bench.exchange.rows import Launched, launches_of
+from mpigraft.bench.exchange.rows import ExportedLaunch, launches_of
 from mpigraft.bench.exchange.text import read_csv, read_json
 
 HEAD = 4096  # bytes that show the format
@@ -24,7 +24,9 @@ def export_format(head: bytes) -> str:
     return next((name for name, mark in FORMATS.items() if mark.match(head)), "")
 
 
-def read_export(path: Path, form: str, source: str, *, edited: bool = False) -> Iterator[Launched]:
+def read_export(
+    path: Path, form: str, source: str, *, edited: bool = False
+) -> Iterator[ExportedLaunch]:
     """Read the launches of an exported campaign, which may be `edited`. Raises UsageError for a
     file that was damaged or, unless it is `edited`, changed; MissingError for Parquet without
     pyarrow, and OSError."""

@@ -155,7 +155,7 @@ class Seals:
 
 
 @dataclass(slots=True)
-class Launched:
+class ExportedLaunch:
     """One launch of an exported campaign, and what was met before it."""
 
     launch: LaunchRecord | None
@@ -163,13 +163,15 @@ class Launched:
     heads: list[Kept] = field(default_factory=list)  # the campaign first
 
 
-def launches_of(rows: Iterable[Row], source: str, *, edited: bool = False) -> Iterator[Launched]:
+def launches_of(
+    rows: Iterable[Row], source: str, *, edited: bool = False
+) -> Iterator[ExportedLaunch]:
     """Put rows together again, a launch at a time.
 
     Raises UsageError for a row that is not what was exported; with `edited` only for one that
     cannot be read.
     """
-    current: Launched | None = None
+    current: ExportedLaunch | None = None
     seals = Seals(None)
     for number, row in enumerate(rows, 1):
         try:
@@ -177,7 +179,7 @@ def launches_of(rows: Iterable[Row], source: str, *, edited: bool = False) -> It
             if launch or heads:
                 if current:
                     yield current
-                current, seals = Launched(launch, [], heads), Seals(row["records"])
+                current, seals = ExportedLaunch(launch, [], heads), Seals(row["records"])
             owner = current.launch if current else None
             if row.get("benchmark") is None:
                 _refuse_edited("" if edited else seals.break_at(row), source, number)

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mpigraft.bench.importing.book import Book, Entry, campaign_name, campaign_of
+from mpigraft.bench.importing.book import Book, LedgerEntry, campaign_name, campaign_of
 from mpigraft.bench.importing.endings import Census
 from mpigraft.bench.importing.exported import take_export
 from mpigraft.bench.importing.reading import (
     Exported,
     ImportOptions,
-    Source,
-    Table,
+    ImportSource,
+    ImportTable,
     read_results,
 )
 from mpigraft.core.env import refuse_secrets
@@ -36,7 +36,7 @@ SHOWN = 5  # refused lines of one log
 BATCH_BYTES = 16 * 1024 * 1024  # of them together, which are in memory until then
 
 
-Read = tuple[Source, tuple[Table, ...] | UsageError]
+Read = tuple[ImportSource, tuple[ImportTable, ...] | UsageError]
 
 
 class FileState(StrEnum):
@@ -71,7 +71,7 @@ class ImportedFile:
 
 def import_files(
     store: Store,
-    sources: Sequence[Source],
+    sources: Sequence[ImportSource],
     options: ImportOptions,
     *,
     dry_run: bool = False,
@@ -113,7 +113,9 @@ def import_files(
             yield from done
 
 
-def _batches(sources: Sequence[Source], options: ImportOptions) -> Iterator[Exported | list[Read]]:
+def _batches(
+    sources: Sequence[ImportSource], options: ImportOptions
+) -> Iterator[Exported | list[Read]]:
     """Read the files; a batch ends when it has many, or much. An export is one of its own."""
     batch: list[Read] = []
     size = 0
@@ -157,14 +159,14 @@ def _campaign(
 
 def _entered(
     store: Store,
-    source: Source,
-    tables: Sequence[Table],
+    source: ImportSource,
+    tables: Sequence[ImportTable],
     options: ImportOptions,
     books: dict[str, Book],
     writer: Writer | None,
 ) -> ImportedFile:
     """Enter the tables of one file into their campaigns' books."""
-    entries: list[tuple[Table, Entry]] = []
+    entries: list[tuple[ImportTable, LedgerEntry]] = []
     refused: list[str] = []
     for table in tables:
         try:
@@ -183,13 +185,13 @@ def _entered(
     return _taken(source, entries, refused)
 
 
-def _not_taken(source: Source, error: UsageError) -> ImportedFile:
+def _not_taken(source: ImportSource, error: UsageError) -> ImportedFile:
     foreign = error.code == "import-unknown-suite" and not source.expected
     return ImportedFile(source.name, FileState.SKIPPED if foreign else FileState.REFUSED, error)
 
 
 def _taken(
-    source: Source, entries: Sequence[tuple[Table, Entry]], refused: Sequence[str]
+    source: ImportSource, entries: Sequence[tuple[ImportTable, LedgerEntry]], refused: Sequence[str]
 ) -> ImportedFile:
     """One answer for all tables of a file; of what differs between them, all of it."""
     new = [(table, entry) for table, entry in entries if not entry.known] or entries

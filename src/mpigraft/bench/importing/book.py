@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from mpigraft import __version__
-from mpigraft.bench.importing.reading import UNKNOWN_LAYOUT, ImportOptions, Table
+from mpigraft.bench.importing.reading import UNKNOWN_LAYOUT, ImportOptions, ImportTable
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
@@ -44,7 +44,7 @@ MIDNIGHT = "T00:00:00+00:00"
 Series = dict[int, list[Measurement]]  # round -> what was measured in it
 
 
-def campaign_of(store: Store, table: Table, options: ImportOptions) -> CampaignRecord:
+def campaign_of(store: Store, table: ImportTable, options: ImportOptions) -> CampaignRecord:
     """The campaign that a table belongs to, there already or new. Raises UsageError where it
     does not belong there: another machine, other buffers, a campaign that was run."""
     name = campaign_name(table, options)
@@ -71,7 +71,7 @@ def campaign_of(store: Store, table: Table, options: ImportOptions) -> CampaignR
     )
 
 
-def campaign_name(table: Table, options: ImportOptions) -> str:
+def campaign_name(table: ImportTable, options: ImportOptions) -> str:
     """The campaign of a table: one for each day where --campaign has {date}. Raises UsageError
     for a table without a date there."""
     name = options.campaign or table.machine or "import"
@@ -85,7 +85,7 @@ def _key(configuration: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What became of one table."""
 
     campaign: str  # its name
@@ -109,17 +109,17 @@ class Book:
         self._next = {place: last + 1 for place, last in store.last_rounds(campaign.id).items()}
         self._written: set[str] = set()  # records of this campaign that this writer has
 
-    def add(self, table: Table, writer: Writer | None) -> Entry:
+    def add(self, table: ImportTable, writer: Writer | None) -> LedgerEntry:
         """Write a table's launches, unless they are there; without a writer only say what would
         be written. Raises UsageError where the table does not belong here."""
         self._check(table)
         key = _key(table.configuration)
         if self._holds(table, key):
-            return Entry(self.campaign.name, (), known=True, notes=self._notes(table, key))
+            return LedgerEntry(self.campaign.name, (), known=True, notes=self._notes(table, key))
         if stored := self._stored_start(table, key):
             if ROW.search(table.data, stored):
                 raise UsageError.of("import-grown", name=table.name, added=stored + 1)
-            return Entry(self.campaign.name, (), known=True)  # a job's last words were added
+            return LedgerEntry(self.campaign.name, (), known=True)  # a job's last words were added
         notes = self._notes(table, key)
         allocation = self._allocation(table)
         if writer:
@@ -139,9 +139,9 @@ class Book:
                 self._launches.add(identity)
         self._layouts.add(table.layout)
         self._holders[table.digest] = key
-        return Entry(self.campaign.name, rounds, notes=notes)
+        return LedgerEntry(self.campaign.name, rounds, notes=notes)
 
-    def _check(self, table: Table) -> None:
+    def _check(self, table: ImportTable) -> None:
         machine, buffers = self._plan.get("machine", ""), self._plan.get("buffers", "host")
         if table.machine and machine != table.machine:
             self._refuse(f"machine {machine or 'without a name'} and {table.machine}")
@@ -152,7 +152,7 @@ class Book:
         raise UsageError.of("campaign-differs", name=self.campaign.name, difference=difference)
 
     def _write_heads(
-        self, table: Table, key: str, allocation: AllocationRecord, writer: Writer
+        self, table: ImportTable, key: str, allocation: AllocationRecord, writer: Writer
     ) -> None:
         """Write what the launches refer to, once per file of the store."""
         provenance = canonical({"imported": True, "machine": self._plan.get("machine", "")})
@@ -168,7 +168,7 @@ class Book:
             writer.add_allocation(allocation)
         self._written |= {self.campaign.id, key, allocation.id}
 
-    def _allocation(self, table: Table) -> AllocationRecord:
+    def _allocation(self, table: ImportTable) -> AllocationRecord:
         """One for all imports unless one is named: tables are paired within an allocation."""
         name = table.allocation or "import"
         machine = self._plan.get("machine", "")
@@ -178,13 +178,13 @@ class Book:
             identity, self.campaign.id, self.campaign.created, machine, document
         )
 
-    def _identity(self, table: Table, key: str, part: int) -> str:
+    def _identity(self, table: ImportTable, key: str, part: int) -> str:
         """The id of one launch that a table gives: the same for the same content. The
         allocation has no part in it: one run in two allocations would count as two."""
         name = f"{key} {table.layout} {table.digest} {part}"
         return str(uuid.uuid5(uuid.UUID(self.campaign.id), name))
 
-    def _holds(self, table: Table, key: str) -> bool:
+    def _holds(self, table: ImportTable, key: str) -> bool:
         """Whether the table is there already; one without a whole layout is, under any layout."""
         if is_partial(table.layout):
             layouts = {*self._layouts, table.layout, UNKNOWN_LAYOUT}
@@ -192,7 +192,7 @@ class Book:
             return not self._launches.isdisjoint(alike)
         return self._identity(table, key, 0) in self._launches
 
-    def _stored_start(self, table: Table, key: str) -> int:
+    def _stored_start(self, table: ImportTable, key: str) -> int:
         """How many bytes a table begins with that were imported before, as where a job appends to
         a file that was imported: those runs would count twice."""
         sha, place, most = hashlib.sha256(), 0, 0
@@ -203,7 +203,7 @@ class Book:
                 most = place
         return most if most < len(table.data) else 0
 
-    def _notes(self, table: Table, key: str) -> tuple[str, ...]:
+    def _notes(self, table: ImportTable, key: str) -> tuple[str, ...]:
         """What is odd about the table beside what is there already."""
         notes = []
         other = self._holders.get(table.digest, key)
@@ -217,7 +217,7 @@ class Book:
             notes.append(f"layout {table.layout} is not compared with this campaign's {others}")
         return tuple(notes)
 
-    def _series(self, table: Table, owner: tuple[str, str]) -> Series:
+    def _series(self, table: ImportTable, owner: tuple[str, str]) -> Series:
         """The table's values by round: those of a benchmark come after what is there, or in the
         round that its name says, and a size that is there twice in one file is two rounds."""
         met: Counter[tuple[str, str, int]] = Counter()
@@ -243,12 +243,12 @@ def is_partial(layout: str) -> bool:
     return layout_order(layout)[0]
 
 
-def _artefacts(table: Table) -> dict[str, bytes]:
+def _artefacts(table: ImportTable) -> dict[str, bytes]:
     provenance = {"file": table.name, "suite": table.suite, "says": table.parsed.header}
     return {"table": table.data, "told": canonical(provenance).encode()}
 
 
-def _findings(table: Table, part: int, parts: int) -> tuple[Finding, ...]:
+def _findings(table: ImportTable, part: int, parts: int) -> tuple[Finding, ...]:
     """The findings of one launch of a table: the first has them, but for those of a run that died,
     which is the last."""
     findings = table.parsed.findings
@@ -260,7 +260,7 @@ def _findings(table: Table, part: int, parts: int) -> tuple[Finding, ...]:
 
 
 def _launch(
-    table: Table, identity: str, number: int, findings: tuple[Finding, ...]
+    table: ImportTable, identity: str, number: int, findings: tuple[Finding, ...]
 ) -> LaunchRecord:
     """The record, without the ids of what it belongs to."""
     own = findings if table.died else table.parsed.findings

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mpigraft.bench.importing.reading import Table
+from mpigraft.bench.importing.reading import ImportTable
 from mpigraft.core.model import Benchmark, Finding, layout_order
 
 OSU_MEMORY = 512 << 20  # bytes of all ranks' blocks, where OSU's programs end unless -M says more
@@ -25,14 +25,14 @@ class Census:
     def __init__(self) -> None:
         self._largest: defaultdict[str, Counter[int]] = defaultdict(Counter)
 
-    def add(self, tables: Iterable[Table]) -> None:
+    def add(self, tables: Iterable[ImportTable]) -> None:
         for table in tables:
             for span in table.parsed.tables:
                 if not (span.died or span.explained):
                     for benchmark, size in _largest(table, span.start, span.stop).items():
                         self._largest[benchmark.key][size] += 1
 
-    def judge(self, table: Table) -> Table:
+    def judge(self, table: ImportTable) -> ImportTable:
         """Take out of a table what runs measured that died. What may be cut stays in it, and its
         findings name the benchmark."""
         lost: set[int] = set()
@@ -70,7 +70,7 @@ class Census:
         return longer if 2 * longer > sizes.total() - 1 else 0
 
 
-def _largest(table: Table, start: int, stop: int) -> dict[Benchmark, int]:
+def _largest(table: ImportTable, start: int, stop: int) -> dict[Benchmark, int]:
     """The largest size of each benchmark in a part of a table."""
     largest: dict[Benchmark, int] = {}
     for m in table.parsed.measurements[start:stop]:

@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from mpigraft.bench.exchange.reading import read_export
-from mpigraft.bench.exchange.rows import Launched
-from mpigraft.bench.importing.reading import ImportOptions, Source
+from mpigraft.bench.exchange.rows import ExportedLaunch
+from mpigraft.bench.importing.reading import ImportOptions, ImportSource
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     AllocationRecord,
@@ -28,7 +28,7 @@ EDITED = uuid.UUID("b1c0a9b2-7f0b-5d52-8a54-0d6c1d3b9a10")  # for ids of edited 
 
 def take_export(
     store: Store,
-    source: Source,
+    source: ImportSource,
     form: str,
     options: ImportOptions,
     open_writer: Callable[[], Writer] | None,
@@ -65,7 +65,7 @@ def take_export(
     return campaign.name, launches, values
 
 
-def _edited(launched: Launched, source: Source) -> Launched:
+def _edited(launched: ExportedLaunch, source: ImportSource) -> ExportedLaunch:
     """The records under ids and a name of their own: what was edited stands beside what was
     measured, as an import. The ids are the same for the same content."""
     content = hashlib.sha256(source.path.read_bytes()).hexdigest()
@@ -88,10 +88,10 @@ def _edited(launched: Launched, source: Source) -> Launched:
     launch = launched.launch
     if launch:
         launch = replace(launch, id=own(launch.id), campaign=own(launch.campaign))
-    return Launched(launch, launched.measurements, heads)
+    return ExportedLaunch(launch, launched.measurements, heads)
 
 
-def _campaign(launched: Launched, source: Source) -> CampaignRecord:
+def _campaign(launched: ExportedLaunch, source: ImportSource) -> CampaignRecord:
     """The campaign, which the first row has. Raises UsageError."""
     campaign = next((h for h in launched.heads if isinstance(h, CampaignRecord)), None)
     if campaign is None:
@@ -105,7 +105,7 @@ def _campaign(launched: Launched, source: Source) -> CampaignRecord:
     return campaign
 
 
-def _check(launched: Launched, campaign: CampaignRecord, source: Source) -> None:
+def _check(launched: ExportedLaunch, campaign: CampaignRecord, source: ImportSource) -> None:
     """Raise UsageError for records of another campaign, and for names that no table can show."""
     records = [*launched.heads, *([launched.launch] if launched.launch else [])]
     for record in records:
@@ -126,11 +126,11 @@ def _check(launched: Launched, campaign: CampaignRecord, source: Source) -> None
         raise _refusal(source, f"a name in it is {odd[0][:40]!r}")
 
 
-def _refusal(source: Source, problem: str) -> UsageError:
+def _refusal(source: ImportSource, problem: str) -> UsageError:
     return UsageError.of("export-invalid", place=source.name, problem=problem)
 
 
-def _write(launched: Launched, writer: Writer, *, new: bool) -> None:
+def _write(launched: ExportedLaunch, writer: Writer, *, new: bool) -> None:
     for head in launched.heads:
         match head:
             case CampaignRecord():

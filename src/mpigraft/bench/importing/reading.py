@@ -44,7 +44,7 @@ class ImportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """A file to import: where it is, what to call it, and what its name says."""
 
     path: Path
@@ -53,7 +53,9 @@ class Source:
     expected: bool = True  # to be a result: it was named, or matched a pattern
 
     @classmethod
-    def of(cls, path: Path, below: Path | None = None, fields: Fields | None = None) -> Source:
+    def of(
+        cls, path: Path, below: Path | None = None, fields: Fields | None = None
+    ) -> ImportSource:
         """Name a file by its path in the folder that was given, or by its last part."""
         name = path.relative_to(below).as_posix() if below else path.name
         expected = below is None or fields is not None
@@ -61,7 +63,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ImportTable:
     """What one file measured of one configuration on one layout."""
 
     name: str
@@ -98,11 +100,13 @@ class Table:
 class Exported:
     """A file that `mpigraft export` wrote; it is read a row at a time."""
 
-    source: Source
+    source: ImportSource
     form: str
 
 
-def read_results(source: Source, options: ImportOptions) -> tuple[Table, ...] | Exported:
+def read_results(
+    source: ImportSource, options: ImportOptions
+) -> tuple[ImportTable, ...] | Exported:
     """Read one file and fit it to its name and the flags: a table, or one for each case of a log.
     Raises UsageError, naming the file, when it cannot be opened, is not the output of a known
     suite, has no value, or contradicts its name or the flags."""
@@ -128,8 +132,8 @@ def read_results(source: Source, options: ImportOptions) -> tuple[Table, ...] | 
 
 
 def _worlds(
-    source: Source, path: str, data: bytes, suite: str, options: ImportOptions
-) -> Iterator[Table]:
+    source: ImportSource, path: str, data: bytes, suite: str, options: ImportOptions
+) -> Iterator[ImportTable]:
     """Read a file as a table, or as one for each of its layouts. A part without a value is a
     finding of the file's first table."""
     text, deaths = take_reports(data)
@@ -157,13 +161,13 @@ def _check_values(path: str, suite: str, parsed: Parsed) -> None:
 
 
 def _table(
-    source: Source, path: str, data: bytes, suite: str, parsed: Parsed, options: ImportOptions
-) -> Table:
+    source: ImportSource, path: str, data: bytes, suite: str, parsed: Parsed, options: ImportOptions
+) -> ImportTable:
     """A file, or the part of it with one layout, as a table."""
     fields = source.fields
     buffers, measurements = _buffers(path, parsed)
     parsed = replace(parsed, measurements=measurements)
-    return Table(
+    return ImportTable(
         source.name,
         data,
         suite,
@@ -178,7 +182,9 @@ def _table(
     )
 
 
-def _cases(source: Source, path: str, data: bytes, options: ImportOptions) -> Iterator[Table]:
+def _cases(
+    source: ImportSource, path: str, data: bytes, options: ImportOptions
+) -> Iterator[ImportTable]:
     """The lines of ReFrame's log, each a table of its own: a log grows, and what it had is there
     already when it is imported again. What a line says gives way to flags and the name."""
     cases, findings = reframe.parse_log(data, source.name)
@@ -194,7 +200,7 @@ def _cases(source: Source, path: str, data: bytes, options: ImportOptions) -> It
             or fields.labels
         )
         chosen = options if named else replace(options, configuration=case.configuration)
-        yield Table(
+        yield ImportTable(
             f"{source.name}:{case.line}",
             case.text.encode("utf-8", "backslashreplace"),
             "reframe",

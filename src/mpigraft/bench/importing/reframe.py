@@ -38,7 +38,7 @@ RATES = re.compile(r".*/(s|sec|second|min|h|hour|day)|.*[Ff][Ll][Oo][Pp][Ss]?|[K
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ReframeCase:
     """One line of the log: a test case on one partition with one environment."""
 
     line: int
@@ -50,10 +50,10 @@ class Case:
     header: dict[str, str] = field(default_factory=dict)  # nodes and processes, where known
 
 
-def parse_log(data: bytes, source: str) -> tuple[list[Case], tuple[Finding, ...]]:
+def parse_log(data: bytes, source: str) -> tuple[list[ReframeCase], tuple[Finding, ...]]:
     """All cases with a figure, and findings: lines that cannot be read, cases without a figure,
     figures of which nobody can say whether more is better. Raises UsageError for no log at all."""
-    cases: list[Case] = []
+    cases: list[ReframeCase] = []
     broken: list[tuple[str, int]] = []
     failed: list[str] = []
     unclear: dict[str, None] = {}
@@ -128,7 +128,7 @@ def _old(line: str, place: Place) -> dict[str, str]:
     return cells
 
 
-def _case(cells: dict[str, str], text: str, place: Place) -> tuple[Case, list[str]]:
+def _case(cells: dict[str, str], text: str, place: Place) -> tuple[ReframeCase, list[str]]:
     name = cells.get("name") or cells.get("unique_name", "")
     if not name:
         place.refuse("a line without the name of its test")
@@ -159,7 +159,7 @@ def _case(cells: dict[str, str], text: str, place: Place) -> tuple[Case, list[st
     configuration = software or cells.get("environ", "")
     started = _moment(cells.get("job_completion_time", ""))
     return (
-        Case(place.line, text, tuple(measurements), configuration, machine, started, header),
+        ReframeCase(place.line, text, tuple(measurements), configuration, machine, started, header),
         odd,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.bench.importing.pattern import Pattern
-from mpigraft.bench.importing.reading import Source
+from mpigraft.bench.importing.reading import ImportSource
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 
@@ -27,19 +27,19 @@ class Unmatched:
 
 def collect_sources(
     paths: Sequence[Path], pattern: Pattern | None
-) -> tuple[list[Source], list[Unmatched]]:
+) -> tuple[list[ImportSource], list[Unmatched]]:
     """List the files to read, in the order in which their rounds count, and those that the pattern
     leaves out. Hidden files and folders are passed over, and so are links to folders that are below
     the one that is named, or above it.
 
     A file that is named twice is there once. A folder that cannot be read is reported likewise.
     """
-    sources: dict[Path, Source] = {}
+    sources: dict[Path, ImportSource] = {}
     unmatched: dict[Path, Unmatched] = {}
     for path, below in _files(paths, unmatched):
         if path in sources or path in unmatched:
             continue
-        bare = Source.of(path, below)
+        bare = ImportSource.of(path, below)
         try:
             fields = pattern.fields_of(path) if pattern else None
             if pattern and fields is None:
@@ -48,7 +48,7 @@ def collect_sources(
             named = below is None or error.code != "import-unmatched"
             unmatched[path] = Unmatched(bare.name, error, named)
         else:
-            sources[path] = Source.of(path, below, fields)
+            sources[path] = ImportSource.of(path, below, fields)
     ordered = sorted(sources.values(), key=lambda source: source.fields.order)
     return ordered, list(unmatched.values())
 

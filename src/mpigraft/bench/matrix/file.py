@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpigraft.bench.matrix.market import Matrix, read_market
+from mpigraft.bench.matrix.market import SparseMatrix, read_market
 from mpigraft.bench.matrix.partition import (
     DIMENSIONS,
     METHODS,
@@ -76,7 +76,10 @@ def matrix_name(path: str) -> str:
 
 
 def encode(
-    problem: Problem, owners: NDArray[np.int32], extents: tuple[int, ...], matrix: Matrix | None
+    problem: Problem,
+    owners: NDArray[np.int32],
+    extents: tuple[int, ...],
+    matrix: SparseMatrix | None,
 ) -> bytes:
     header = np.zeros(HEADER_WORDS, dtype=np.int64)
     entries = len(matrix.column) if matrix else 0

@@ -21,7 +21,7 @@ MOST_ROWS = 2**31 - 1  # columns have 32 bits
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Matrix:
+class SparseMatrix:
     """A square matrix in compressed rows; columns ascend within a row."""
 
     start: Ints  # one more than rows
@@ -33,7 +33,7 @@ class Matrix:
         return len(self.start) - 1
 
 
-def read_market(path: Path) -> Matrix:
+def read_market(path: Path) -> SparseMatrix:
     """Read a matrix; entries that stand twice are added up. Raises UsageError for what is none,
     is not square, or has a row without its diagonal, for which there is no ILU(0)."""
     data = _content(path)
@@ -83,7 +83,7 @@ def _refuse(path: Path, problem: str) -> NoReturn:
     raise UsageError.of("matrix-invalid", path=path, problem=problem)
 
 
-def _compressed(path: Path, numbers: Floats, *, pattern: bool, shape: str) -> Matrix:
+def _compressed(path: Path, numbers: Floats, *, pattern: bool, shape: str) -> SparseMatrix:
     width = 2 if pattern else 3
     if len(numbers) < 3 or not np.isfinite(numbers).all():
         _refuse(path, "it has no line of rows, columns and entries, or a number is not finite")
@@ -111,4 +111,4 @@ def _compressed(path: Path, numbers: Floats, *, pattern: bool, shape: str) -> Ma
     if len(diagonal := np.setdiff1d(np.arange(size), row[row == column])):
         _refuse(path, f"row {diagonal[0] + 1} has nothing on the diagonal, so there is no ILU(0)")
     start = np.searchsorted(row, np.arange(size + 1)).astype(np.int64)
-    return Matrix(start, column.astype(np.int32), value)
+    return SparseMatrix(start, column.astype(np.int32), value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from mpigraft.bench.matrix.market import Matrix
+from mpigraft.bench.matrix.market import SparseMatrix
 from mpigraft.core.arrays import Ints, NDArray, np
 from mpigraft.core.errors import MissingError
 
@@ -65,7 +65,7 @@ def lattice_graph(extents: Sequence[int]) -> Graph:
     return _graph(len(sites), np.concatenate(pairs, axis=1))
 
 
-def matrix_graph(matrix: Matrix) -> Graph:
+def matrix_graph(matrix: SparseMatrix) -> Graph:
     """Link rows of which one takes the other's value."""
     row = np.repeat(np.arange(matrix.rows), np.diff(matrix.start))
     pairs = np.stack([row, matrix.column.astype(np.int64)])

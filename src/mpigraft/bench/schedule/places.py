@@ -50,7 +50,7 @@ SCRATCH = "/tmp/mpigraft"  # noqa: S108  stands for the empty folder in which ra
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FittingProgram:
     """A program that fits a configuration."""
 
     configuration: Configuration  # with what the program's ranks need besides to find its libmpi
@@ -67,7 +67,7 @@ class Here:
     def files(self, mpi: MpiInstall) -> RankFiles:
         return RankFiles.of_host(self.root, mpi)
 
-    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
+    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> FittingProgram:
         """Check a program whose ranks are given these rows besides. Raises CheckFailed where it
         would not run on the configuration's MPI."""
         assert configuration.mpi is not None
@@ -78,7 +78,7 @@ class Here:
             configuration.mpi, self.machine, Path(tool.words[0]), command, given
         )
         configured = _with_rows(configuration, choice.rows)
-        return Fit(configured, tuple(_files(tool, command, configured)))
+        return FittingProgram(configured, tuple(_files(tool, command, configured)))
 
 
 class InGuest:
@@ -117,7 +117,7 @@ class InGuest:
     def files(self, _mpi: MpiInstall) -> RankFiles:
         return self._files
 
-    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
+    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> FittingProgram:
         """As `Here.fit`; raises CheckFailed also for what the engine cannot show to ranks."""
         mpi, bare = configuration.mpi, configuration.graft
         assert mpi is not None
@@ -140,7 +140,7 @@ class InGuest:
             binds = (*self._binds, *own)
             engine_words(plan, self._context(plan, tool, binds))
         configured = replace(_with_rows(configuration, (*choice.rows, *given)), graft=plan)
-        return Fit(configured, tuple(_guest_files(tool, command, guest, plan)), binds)
+        return FittingProgram(configured, tuple(_guest_files(tool, command, guest, plan)), binds)
 
     def _context(self, plan: GraftPlan, tool: Tool, binds: tuple[Bind, ...]) -> EngineContext:
         cwd = tool.folder or Path(SCRATCH)
@@ -163,7 +163,7 @@ class InStack:
     def files(self, mpi: MpiInstall) -> RankFiles:
         return RankFiles.of_host(self.root, mpi)
 
-    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> Fit:
+    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> FittingProgram:
         """As `Here.fit`, for a program that searches the stack's overrides."""
         mpi, bare = configuration.mpi, configuration.graft
         assert mpi is not None
@@ -177,7 +177,7 @@ class InStack:
         plan = _shared_folder(plan_stack(guest, mpi, wanted, self.machine), bare)
         configured = replace(_with_rows(configuration, given), graft=plan)
         files = (*_files(tool, command, configured), *(Path(s.path) for s in plan.inputs))
-        return Fit(configured, tuple(path for path in files if path.is_file()))
+        return FittingProgram(configured, tuple(path for path in files if path.is_file()))
 
 
 Place = Here | InGuest | InStack

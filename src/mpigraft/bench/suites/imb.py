@@ -75,7 +75,7 @@ def parse(data: bytes, *, source: str) -> Parsed:
     blocks. Options of the calling sequence that change what is measured are in the key. `header`
     has version, part and the world's size as processes. Raises UsageError for a file without a
     block."""
-    state = _State(source)
+    state = _ImbState(source)
     for line, place, last in text_lines(data, source, "#-"):
         try:
             _line(line, place, state, last=last)
@@ -104,7 +104,7 @@ class _Block:
 
 
 @dataclass(slots=True)
-class _State(Reading):
+class _ImbState(Reading):
     block: _Block | None = None
     preamble: bool = True
     options: dict[str, str] = field(default_factory=dict)  # of the whole run
@@ -135,7 +135,7 @@ class _State(Reading):
         self.header["processes"] = str(max(size, int(self.header.get("processes", "0"))))
 
 
-def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
+def _line(line: str, place: Place, state: _ImbState, *, last: bool) -> None:
     if state.ends(line, place):
         return
     if state.words and (HEADING.match(line) or BLOCK.match(line)):
@@ -176,7 +176,7 @@ def processes_in(line: str) -> int:
     return 0
 
 
-def _block_line(line: str, place: Place, block: _Block, state: _State, *, last: bool) -> None:
+def _block_line(line: str, place: Place, block: _Block, state: _ImbState, *, last: bool) -> None:
     if match := PROCESSES.match(line):
         block.processes = whole(match[1], place, "the number of processes")
         state.world(block.processes)
@@ -227,7 +227,7 @@ def _header(line: str, place: Place) -> tuple[str, ...]:
     return columns
 
 
-def _row(line: str, place: Place, block: _Block, state: _State, *, last: bool) -> None:
+def _row(line: str, place: Place, block: _Block, state: _ImbState, *, last: bool) -> None:
     words = line.split()
     integral = block.columns[-1] in INTEGRAL
     ending = r"\.\d\d$|^\d+$" if integral else r"\.\d\d$"
@@ -250,7 +250,7 @@ def _row(line: str, place: Place, block: _Block, state: _State, *, last: bool) -
 
 
 def _measurements(
-    read: dict[str, float], cells: dict[str, str], block: _Block, place: Place, state: _State
+    read: dict[str, float], cells: dict[str, str], block: _Block, place: Place, state: _ImbState
 ) -> list[Measurement]:
     size = int(read.get("size", 0))
     options = block.options | ({"group": str(int(read["group"]))} if "group" in read else {})

@@ -47,16 +47,16 @@ def parse(
     names a metric that is not in `metrics` (model.METRICS): such a line was not written by this
     program.
     """
-    return _parse(data, _State(source, suite=suite, metrics=metrics))
+    return _parse(data, _NativeState(source, suite=suite, metrics=metrics))
 
 
 def salvage(data: bytes, *, source: str) -> Parsed:
     """The same of an output that has been kept: a record that `parse` refuses is left out, and
     reported by its line."""
-    return _parse(data, _State(source, damage=[]))
+    return _parse(data, _NativeState(source, damage=[]))
 
 
-def _parse(data: bytes, state: _State) -> Parsed:
+def _parse(data: bytes, state: _NativeState) -> Parsed:
     source = state.source
     lines = data.split(b"\n")
     for index, line in enumerate(lines):
@@ -77,7 +77,7 @@ def _parse(data: bytes, state: _State) -> Parsed:
 
 
 @dataclass(slots=True)
-class _State:
+class _NativeState:
     source: str
     measurements: list[Measurement] = field(default_factory=list)
     noise: list[tuple[int, str]] = field(default_factory=list)
@@ -124,7 +124,7 @@ class _State:
         return Finding.of("cut-short", place=self.source, problem=problem)
 
 
-def _line(line: bytes, place: Place, state: _State, *, last: bool) -> None:
+def _line(line: bytes, place: Place, state: _NativeState, *, last: bool) -> None:
     start = line.find(MARK)
     while start >= 0:
         if line[:start].strip():
@@ -156,7 +156,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a finite number")
 
 
-def _record(record: dict[str, Any], place: Place, state: _State) -> None:
+def _record(record: dict[str, Any], place: Place, state: _NativeState) -> None:
     kind = record["mpigraft"]
     if kind == "begin":
         state.begins += 1
@@ -205,7 +205,7 @@ def _node(record: dict[str, Any], place: Place) -> CpuUse:
 _UPDATE = "use the mpigraft-bench that belongs to this version of mpigraft"
 
 
-def _measurement(record: dict[str, Any], place: Place, state: _State) -> Measurement:
+def _measurement(record: dict[str, Any], place: Place, state: _NativeState) -> Measurement:
     name = record.get("benchmark")
     if not isinstance(name, str) or not BENCHMARK.fullmatch(name):
         place.refuse(f"the benchmark is {str(name)[:40]!r}, not a name")

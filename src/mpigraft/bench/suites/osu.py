@@ -66,7 +66,7 @@ def parse(data: bytes, *, source: str) -> Parsed:
     """
     if osu_python.TITLE.search(data) and not osu_titles.TITLE.search(data.decode("latin-1")):
         return osu_python.parse(data, source=source)
-    state = _State(source)
+    state = _OsuState(source)
     for line, place, last in text_lines(data, source):
         try:
             _line(line, place, state, last=last)
@@ -96,7 +96,7 @@ class _Table:
 
 
 @dataclass(slots=True)
-class _State(Reading):
+class _OsuState(Reading):
     table: _Table | None = None
     threads: dict[str, str] = field(default_factory=dict)  # of no table yet
 
@@ -153,7 +153,7 @@ class _State(Reading):
             raise UsageError.of("output-layouts", place=place, key=key, value=value, above=above)
 
 
-def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
+def _line(line: str, place: Place, state: _OsuState, *, last: bool) -> None:
     if title := osu_titles.read(line):
         before = line.split("# ", 1)[0]
         if before.strip() and not state.ends(before, place):
@@ -167,7 +167,7 @@ def _line(line: str, place: Place, state: _State, *, last: bool) -> None:
         state.other(line, place)
 
 
-def _remark(line: str, place: Place, state: _State) -> bool:
+def _remark(line: str, place: Place, state: _OsuState) -> bool:
     """Whether the line is one of the known remarks; what it says goes into the options."""
     if match := BATCH.fullmatch(line.strip()):
         state.say(match[1].lower(), str(whole(match[2], place, match[1])), place)
@@ -212,7 +212,7 @@ def _sides(options: dict[str, str], first: str, second: str) -> None:
         options["sides"] = f"{first}-{second}"
 
 
-def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
+def _table_line(line: str, place: Place, state: _OsuState, *, last: bool) -> bool:
     """Whether the line is a header or a row of the open table."""
     table = state.table
     if table is None:
@@ -255,7 +255,7 @@ def _table_line(line: str, place: Place, state: _State, *, last: bool) -> bool:
     return True
 
 
-def _take_header(header: osu_columns.Header, place: Place, table: _Table, state: _State) -> None:
+def _take_header(header: osu_columns.Header, place: Place, table: _Table, state: _OsuState) -> None:
     table.lost = False
     broken = table.columns == ("size",) and not table.rows  # something was injected into it
     table.columns = (*table.columns, *header.columns) if broken else header.columns
@@ -281,7 +281,7 @@ def _is_glued(words: list[str], table: _Table) -> bool:
     )
 
 
-def _matrix_row(words: list[str], place: Place, table: _Table, state: _State) -> bool:
+def _matrix_row(words: list[str], place: Place, table: _Table, state: _OsuState) -> bool:
     if not osu_columns.is_row(words, ("size",)):
         return False
     if len(words) != len(table.windows) + 1:

@@ -20,7 +20,7 @@ NPROCS = re.compile(r"nprocs: (\d+),")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class PrintedWorld:
     """What one set of processes printed."""
 
     line: int  # of the whole output, where it begins, from 1
@@ -30,14 +30,14 @@ class World:
 
 def read_worlds(
     suite: str, data: bytes, *, source: str
-) -> tuple[tuple[World, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[PrintedWorld, ...], tuple[Finding, ...]]:
     """Read an output that somebody has kept: a part for each layout, and findings of parts in which
     nothing was measured. What is whole is taken. Raises UsageError where the suite's parser does
     so for an output of one part."""
     lines = data.split(b"\n")
     cuts: list[Cut] = [(0, {}), *CUTS[suite](lines)]
     ends = [index for index, _ in cuts[1:]] + [len(lines)]
-    worlds: list[World] = []
+    worlds: list[PrintedWorld] = []
     findings: tuple[Finding, ...] = ()
     for (start, header), end in zip(cuts, ends, strict=True):
         part = b"\n".join(lines[start:end]) + b"\n" * (end < len(lines))
@@ -50,7 +50,7 @@ def read_worlds(
             continue
         if parsed.measurements or len(cuts) == 1:
             parsed = replace(parsed, header=header | parsed.header)
-            worlds.append(World(start + 1, part, parsed))
+            worlds.append(PrintedWorld(start + 1, part, parsed))
         else:
             findings += parsed.findings
     return tuple(worlds), findings

@@ -28,7 +28,7 @@ from mpigraft.binary.elf.tables import (
     PT_LOAD,
     VERSYM_HIDDEN,
     ElfError,
-    Image,
+    ElfImage,
     Segment,
     Strings,
     Symbol,
@@ -194,7 +194,7 @@ def parse_with(name: str, size: int, pread: Callable[[int, int], bytes]) -> Elf:
     """Read a file of `size` bytes by `pread(size, offset)`, which may give fewer bytes at the end.
     Raises ElfError, and what `pread` raises."""
     try:
-        return _facts(name, Image(size, pread))
+        return _facts(name, ElfImage(size, pread))
     except ElfError as error:
         raise ElfError(f"{name}: {error}") from error
     except struct.error as error:
@@ -204,7 +204,7 @@ def parse_with(name: str, size: int, pread: Callable[[int, int], bytes]) -> Elf:
 # ------------------------------------------------------------------ header and dynamic section
 
 
-def _facts(name: str, image: Image) -> Elf:
+def _facts(name: str, image: ElfImage) -> Elf:
     ident = image.head[:16]
     if ident[:4] != b"\x7fELF":
         raise ElfError("not an ELF file")
@@ -241,7 +241,7 @@ def _facts(name: str, image: Image) -> Elf:
     )
 
 
-def _header(image: Image) -> tuple[int, int]:
+def _header(image: ElfImage) -> tuple[int, int]:
     """(type, machine); sets the image's segments."""
     form = struct.Struct(image.mark + ("HHI3QI6H" if image.bits == 64 else "HHI3II6H"))
     fields = form.unpack_from(image.head, 16)
@@ -260,7 +260,7 @@ def _header(image: Image) -> tuple[int, int]:
     return kind, machine
 
 
-def _dynamic(image: Image) -> Dynamic:
+def _dynamic(image: ElfImage) -> Dynamic:
     """{tag: values}. Of a tag that should stand once the loader takes the last."""
     segment = next((s for s in image.segments if s.kind == PT_DYNAMIC and s.size), None)
     if segment is None:
@@ -284,14 +284,14 @@ def _text(dynamic: Dynamic, tag: int, strings: Strings) -> str | None:
     return strings.at(dynamic[tag][-1]) if tag in dynamic else None
 
 
-def _interpreter(image: Image) -> str | None:
+def _interpreter(image: ElfImage) -> str | None:
     for kind, offset, _, size in image.segments:
         if kind == PT_INTERP:
             return Strings(image.at(offset, size, 4096)).at(0)
     return None
 
 
-def _build_id(image: Image) -> str | None:
+def _build_id(image: ElfImage) -> str | None:
     """Read the build id from the notes. A malformed note ends the search without an error."""
     for kind, offset, _, size in image.segments:
         if kind != PT_NOTE or size > HEAD or offset + size > image.size:
@@ -311,7 +311,7 @@ def _build_id(image: Image) -> str | None:
 
 
 def _version_needs(
-    image: Image, dynamic: Dynamic, strings: Strings
+    image: ElfImage, dynamic: Dynamic, strings: Strings
 ) -> tuple[tuple[VersionNeed, ...], dict[int, Version]]:
     """Needs in the order of the file, and the versions by index."""
     if DT_VERNEED not in dynamic:
@@ -332,7 +332,7 @@ def _version_needs(
 
 
 def _version_defs(
-    image: Image, dynamic: Dynamic, strings: Strings
+    image: ElfImage, dynamic: Dynamic, strings: Strings
 ) -> tuple[tuple[str, ...], dict[int, Version]]:
     """Definitions in the order of the file without the base, and the versions by index."""
     if DT_VERDEF not in dynamic:
@@ -365,7 +365,7 @@ def _chain(table: bytes, entry: struct.Struct, at: int) -> Iterator[tuple[int, t
 
 
 def _symbol_table(
-    image: Image, dynamic: Dynamic, strings: Strings, nodes: dict[int, Version], machine: int
+    image: ElfImage, dynamic: Dynamic, strings: Strings, nodes: dict[int, Version], machine: int
 ) -> SymbolTable | None:
     if DT_SYMTAB not in dynamic:
         return None
@@ -384,7 +384,7 @@ def _symbol_table(
     return SymbolTable(symbols, versions, strings, nodes, defined, form, image.bits == 64, copies)
 
 
-def _copies(image: Image, dynamic: Dynamic, machine: int) -> Iterator[int]:
+def _copies(image: ElfImage, dynamic: Dynamic, machine: int) -> Iterator[int]:
     """Yield numbers of the symbols that relocations copy. Only programs have such; relocations that
     only add the load address come first, and are counted."""
     if any(segment.kind == PT_INTERP for segment in image.segments):
@@ -397,7 +397,7 @@ def _copies(image: Image, dynamic: Dynamic, machine: int) -> Iterator[int]:
                 yield from copies_of(image, table, _one(dynamic, relative), COPY.get(machine, -1))
 
 
-def _symbol_count(image: Image, dynamic: Dynamic, machine: int) -> int:
+def _symbol_count(image: ElfImage, dynamic: Dynamic, machine: int) -> int:
     """Count symbols by DT_GNU_HASH first, as the loader: lld's DT_HASH is wrong for s390x."""
     count = 0
     if DT_GNU_HASH in dynamic:

@@ -46,7 +46,7 @@ class Segment(NamedTuple):
     size: int
 
 
-class Image:
+class ElfImage:
     """A file by offset and by address. Nothing outside the file or over a bound is ever read.
 
     `pread(size, offset)` gives bytes, fewer than asked for at the end of the file.
@@ -213,17 +213,17 @@ class SymbolTable:
         return ((at, info, other, section, size) for at, size, info, other, section in rows)
 
 
-def symbol_form(image: Image) -> struct.Struct:
+def symbol_form(image: ElfImage) -> struct.Struct:
     """One entry of DT_SYMTAB without its value."""
     return struct.Struct(image.mark + ("IBBH8xQ" if image.bits == 64 else "I4xIBBH"))
 
 
-def count_of_hash(image: Image, address: int, *, wide: bool) -> int:
+def count_of_hash(image: ElfImage, address: int, *, wide: bool) -> int:
     """Number of symbols by DT_HASH: its chain has one entry for each. `wide`: 64-bit entries."""
     return image.words(address, 2, "Q" if wide else "I")[1]
 
 
-def count_of_gnu_hash(image: Image, address: int) -> tuple[int, bool]:
+def count_of_gnu_hash(image: ElfImage, address: int) -> tuple[int, bool]:
     """(number of symbols by DT_GNU_HASH: the end of the chain that starts last, known).
 
     Undefined symbols stand first and are not hashed, so with nothing hashed the table says
@@ -246,7 +246,7 @@ def count_of_gnu_hash(image: Image, address: int) -> tuple[int, bool]:
     raise ElfError(f"more than {MAX_SYMBOLS} symbols")
 
 
-def count_of_relocations(image: Image, tables: Iterable[tuple[int, int, bool]]) -> int:
+def count_of_relocations(image: ElfImage, tables: Iterable[tuple[int, int, bool]]) -> int:
     """1 + the highest symbol that a relocation names; `tables`: (address, bytes, with addend).
 
     For files that export nothing and have no DT_HASH, most programs: what they import stands in
@@ -258,7 +258,7 @@ def count_of_relocations(image: Image, tables: Iterable[tuple[int, int, bool]]) 
 
 
 def copies_of(
-    image: Image, table: tuple[int, int, bool], relative: int, kind: int
+    image: ElfImage, table: tuple[int, int, bool], relative: int, kind: int
 ) -> Iterator[int]:
     """Symbols of the relocations of one kind, after the first `relative` ones."""
     shift = 32 if image.bits == 64 else 8
@@ -267,7 +267,7 @@ def copies_of(
             yield info >> shift
 
 
-def _infos(image: Image, table: tuple[int, int, bool], start: int = 0) -> array[int]:
+def _infos(image: ElfImage, table: tuple[int, int, bool], start: int = 0) -> array[int]:
     """r_info of a table (address, bytes, with addend), from relocation `start` on."""
     address, size, addend = table
     words, code = (3 if addend else 2), ("Q" if image.bits == 64 else "I")

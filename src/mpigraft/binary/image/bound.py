@@ -9,7 +9,7 @@ from pathlib import Path
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.layered import LayeredRoot
-from mpigraft.binary.image.root import Entry, Link, Root, RootError, join
+from mpigraft.binary.image.root import Link, Root, RootEntry, RootError, join
 from mpigraft.core import reads
 
 
@@ -52,19 +52,19 @@ class BoundRoot(LayeredRoot):
             path = path.rpartition("/")[0] or "/"
         return ""
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         path = join(folder, name)
         if path in self._roots:
             host = str(self._roots[path].folder)
-            return Entry(path, "folder", 0, 0o755, (-5, hash(path)), host)
-        entry: Entry | Link | None
+            return RootEntry(path, "folder", 0, 0o755, (-5, hash(path)), host)
+        entry: RootEntry | Link | None
         if owner := self._owner(folder):
             entry = owner[0].entry_in(owner[1], name)
         else:
             entry = self.base.entry_in(folder, name)
         if entry is None and name in self._made.get(folder, ()):
-            return Entry(path, "folder", 0, 0o755, (-6, hash(path)))
-        return replace(entry, path=path) if isinstance(entry, Entry) else entry
+            return RootEntry(path, "folder", 0, 0o755, (-6, hash(path)))
+        return replace(entry, path=path) if isinstance(entry, RootEntry) else entry
 
     def _list(self, folder: str) -> list[str]:
         owner = self._owner(folder)

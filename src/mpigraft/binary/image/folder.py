@@ -19,10 +19,10 @@ from mpigraft.binary.image.root import (
     MAX_NAMES,
     MAX_PATH,
     BaseRoot,
-    Entry,
     ImageConfig,
     Link,
     Pread,
+    RootEntry,
     RootError,
     join,
 )
@@ -51,7 +51,7 @@ class FolderRoot(BaseRoot):
         for handle in self._handles.values():
             os.close(handle)
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         path = join(folder, name)
         if "/" in name or name in ("", ".", "..") or len(path) > MAX_PATH:
             return None
@@ -68,7 +68,7 @@ class FolderRoot(BaseRoot):
         except (OSError, ValueError):  # gone, too long; a NUL
             reads.name(self._top + path, None)
             return None
-        return Entry(
+        return RootEntry(
             path,
             _kind(status.st_mode),
             status.st_size,
@@ -122,7 +122,7 @@ class FolderRoot(BaseRoot):
             os.close(handle)
 
     @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
+    def _opened(self, entry: RootEntry) -> Iterator[Pread]:
         """Open a file as O_PATH first, which does not affect a device or wait for a fifo."""
         folder, _, name = entry.path.rpartition("/")
         flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC

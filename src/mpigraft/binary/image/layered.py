@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.elf.tables import ElfError
-from mpigraft.binary.image.root import BaseRoot, Entry, ImageConfig, Pread, Root, RootError
+from mpigraft.binary.image.root import BaseRoot, ImageConfig, Pread, Root, RootEntry, RootError
 
 
 class LayeredRoot(BaseRoot):
@@ -30,7 +30,7 @@ class LayeredRoot(BaseRoot):
         return self._elf(entry.path)
 
     @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
+    def _opened(self, entry: RootEntry) -> Iterator[Pread]:
         raise RootError(f"{self.name}: {entry.path}: read by the root that it belongs to")
         yield  # a generator, as its kind has it
 

@@ -20,7 +20,7 @@ from typing import IO
 from mpigraft.binary.image.root import Pread, RootError
 from mpigraft.binary.image.streams import STEP, Blob, File, Stream
 from mpigraft.binary.image.tar import Member, members
-from mpigraft.binary.image.tree import MAX_DEPTH, Row
+from mpigraft.binary.image.tree import MAX_DEPTH, LayerMember
 from mpigraft.core import cache
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import MissingError
@@ -47,7 +47,7 @@ class Layer:
     of_content: bool = False  # the digest is of the tar file, not of the packed one
 
 
-def rows(layer: Layer) -> tuple[list[Row], Pread]:
+def rows(layer: Layer) -> tuple[list[LayerMember], Pread]:
     """Give the rows of a layer, and a reader of the bytes that their offsets refer to.
 
     Raises RootError when it is broken or does not match its digest, MissingError for a full disk.
@@ -80,14 +80,14 @@ def _place(layer: Layer) -> Path | None:
     return folder / hashlib.sha256(key.encode()).hexdigest()
 
 
-def _load(file: File, layer: Layer) -> tuple[list[Row], Pread]:
+def _load(file: File, layer: Layer) -> tuple[list[LayerMember], Pread]:
     """Load the rows from a file that `_make` wrote."""
     size = os.fstat(file.handle).st_size
     magic, end = TRAILER.unpack(file.pread(TRAILER.size, size - TRAILER.size))
     length = size - TRAILER.size - end
     if magic != MAGIC or not 0 <= length <= MAX_ROWS:
         raise ValueError("not a kept layer")
-    rows = [Row(*row) for row in json.loads(Blob(file, end, length, "rows").all(MAX_ROWS))]
+    rows = [LayerMember(*row) for row in json.loads(Blob(file, end, length, "rows").all(MAX_ROWS))]
     contents = Blob(file, 0, end, layer.blob.name) if layer.blob.packed() else layer.blob
     return rows, contents.pread
 
@@ -113,12 +113,12 @@ def _make(layer: Layer, place: Path | None) -> File:
         ) from error
 
 
-def _gather(layer: Layer, out: IO[bytes]) -> list[Row]:
+def _gather(layer: Layer, out: IO[bytes]) -> list[LayerMember]:
     """Collect the rows of a layer; contents go to `out` where it is packed."""
     name = layer.blob.name
     stream = Stream(layer.blob, of_content=layer.of_content)
     packed = layer.blob.packed()
-    rows: list[Row] = []
+    rows: list[LayerMember] = []
     weight = 0
     budget = Budget(name, layer.blob.size, PACKED_MEMBER)
     for member in members(stream, name):
@@ -130,7 +130,7 @@ def _gather(layer: Layer, out: IO[bytes]) -> list[Row]:
         weight += len(path) + len(target)
         if weight > MAX_ROWS:
             raise RootError(f"{name}: its names take more than {MAX_ROWS} bytes")
-        rows.append(Row(path, kind, member.size, member.mode, target, offset))
+        rows.append(LayerMember(path, kind, member.size, member.mode, target, offset))
     if (digest := stream.digest()) != layer.digest:
         raise RootError(f"{name}: its SHA-256 is {digest}, and should be {layer.digest}")
     return rows

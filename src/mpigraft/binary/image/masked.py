@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.layered import LayeredRoot
-from mpigraft.binary.image.root import Entry, Link, Root, join
+from mpigraft.binary.image.root import Link, Root, RootEntry, join
 
 
 class MaskedRoot(LayeredRoot):
@@ -24,7 +24,7 @@ class MaskedRoot(LayeredRoot):
             if entry is not None and name not in ("", ".", ".."):
                 self._masked.add(join(entry.path, name))
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         if self._masked and join(folder, name) in self._masked:
             return None
         return self.base.entry_in(folder, name)

@@ -31,7 +31,7 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386", "loong64": "lo
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class ImageArchive:
     """A tar file as named blobs."""
 
     path: Path
@@ -55,7 +55,7 @@ class Archive:
             raise RootError(f"{self.path}: {name}: {error}") from error
 
 
-def archive(path: Path) -> Archive:
+def archive(path: Path) -> ImageArchive:
     """Read the members of a tar file. Raises RootError when it is broken; OSError."""
     file = File.open(path)
     whole = Blob(file, 0, os.fstat(file.handle).st_size, str(path))
@@ -73,7 +73,7 @@ def archive(path: Path) -> Archive:
             folder = posixpath.dirname(name) if member.kind == "link" else ""
             links[name] = posixpath.normpath(posixpath.join(folder, member.target))
     blobs |= {name: blobs[target] for name, target in links.items() if target in blobs}
-    return Archive(path, blobs)
+    return ImageArchive(path, blobs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def open_image(path: Path, architecture: str = "") -> TreeRoot:
 # ------------------------------------------------------------------ OCI layout
 
 
-def _oci(names: Archive, architecture: str) -> Image:
+def _oci(names: ImageArchive, architecture: str) -> Image:
     manifests = _manifests(names)
     fits = manifests if len(manifests) == 1 else [(a, m) for a, m in manifests if a == architecture]
     if len(fits) != 1:
@@ -123,7 +123,7 @@ def _oci(names: Archive, architecture: str) -> Image:
     return Image(config, tuple(Layer(names.blob(name), digest) for name, digest in layers))
 
 
-def _manifests(names: Archive) -> list[tuple[str, dict[str, Any]]]:
+def _manifests(names: ImageArchive) -> list[tuple[str, dict[str, Any]]]:
     """List (architecture, manifest) of all images, each once, those of nested indexes too."""
     index = names.json("index.json")
     listed = _get(index, "manifests")
@@ -148,7 +148,7 @@ def _manifests(names: Archive) -> list[tuple[str, dict[str, Any]]]:
     return manifests
 
 
-def _descriptor(names: Archive, descriptor: Any) -> tuple[str, str]:
+def _descriptor(names: ImageArchive, descriptor: Any) -> tuple[str, str]:
     """Give (name of the blob, its SHA-256 in hex)."""
     digest = _get(descriptor, "digest")
     if not isinstance(digest, str) or not (hit := re.fullmatch(r"sha256:([0-9a-f]{64})", digest)):
@@ -156,7 +156,7 @@ def _descriptor(names: Archive, descriptor: Any) -> tuple[str, str]:
     return f"blobs/sha256/{hit[1]}", hit[1]
 
 
-def _document(names: Archive, descriptor: Any) -> dict[str, Any]:
+def _document(names: ImageArchive, descriptor: Any) -> dict[str, Any]:
     name, digest = _descriptor(names, descriptor)
     return _object(names, names.json(name, digest), name)
 
@@ -164,7 +164,7 @@ def _document(names: Archive, descriptor: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------ docker save
 
 
-def _docker(names: Archive) -> Image:
+def _docker(names: ImageArchive) -> Image:
     images = names.json("manifest.json")
     if not isinstance(images, list) or len(images) != 1:
         count = len(images) if isinstance(images, list) else "no"
@@ -197,13 +197,13 @@ def _get(document: Any, *keys: str) -> Any:
     return document
 
 
-def _object(names: Archive, document: Any, name: str) -> dict[str, Any]:
+def _object(names: ImageArchive, document: Any, name: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise RootError(f"{names.path}: {name} is not a JSON object")
     return document
 
 
-def _bounded(names: Archive, layers: list[Any]) -> list[Any]:
+def _bounded(names: ImageArchive, layers: list[Any]) -> list[Any]:
     if len(layers) > MAX_LAYERS:
         raise RootError(f"{names.path}: {len(layers)} layers, {MAX_LAYERS} at most are expected")
     return layers

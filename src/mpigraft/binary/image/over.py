@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.layered import LayeredRoot
-from mpigraft.binary.image.root import Entry, Link, Pread, Root, RootError, join
+from mpigraft.binary.image.root import Link, Pread, Root, RootEntry, RootError, join
 
 
 class OverlayRoot(LayeredRoot):
@@ -63,15 +63,17 @@ class OverlayRoot(LayeredRoot):
             raise RootError(f"{target}: another target is below it")
         return folder
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         path = join(folder, name)
         if path in self._over:
             facts = self._over[path]
             source, size = self._bytes.get(path), self._sizes.get(path, 0)
             host = os.fspath(source) if source else None
-            return Entry(path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), host)
+            return RootEntry(
+                path, "file", size, 0o755, (self._device, self._numbers[id(facts)]), host
+            )
         if name in self._made.get(folder, ()):
-            return Entry(path, "folder", 0, 0o755, (self._device - 1, hash(path)))
+            return RootEntry(path, "folder", 0, 0o755, (self._device - 1, hash(path)))
         return self.base.entry_in(folder, name)
 
     def _list(self, folder: str) -> list[str]:
@@ -87,7 +89,7 @@ class OverlayRoot(LayeredRoot):
         return super().read(path, limit)
 
     @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
+    def _opened(self, entry: RootEntry) -> Iterator[Pread]:
         """Open a file that was bound over; `base` reads all others."""
         if entry.source is None:
             raise RootError(f"{self.name}: {entry.path}: only its ELF facts are known")

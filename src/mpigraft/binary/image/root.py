@@ -36,7 +36,7 @@ class RootError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RootEntry:
     """A file or folder of a root. Names are str with surrogateescape."""
 
     path: str  # canonical inside the root: absolute, no links, no ".."
@@ -77,11 +77,11 @@ class Root(Protocol):
 
     name: str  # for messages
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> RootEntry | None:
         """Find `path`, links followed inside the root; None: nothing, a loop, a dangling link, or a
         folder on the way that this user may not enter."""
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         """Look up one name in a canonical folder; no link is followed."""
 
     def names(self, folder: str) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class Root(Protocol):
         """Read a file's ELF facts, once per file. Raises ElfError, whose cause is an OSError where
         the file could not be opened."""
 
-    def files(self, folder: str = "/") -> Iterator[Entry]:
+    def files(self, folder: str = "/") -> Iterator[RootEntry]:
         """Yield regular files below `folder`, each once, no links followed; none of /proc, /sys,
         /dev. Raises RootError for more than MAX_NAMES names."""
 
@@ -112,14 +112,14 @@ class BaseRoot(ABC):
     elves = MAX_ELVES  # whose facts are kept; fewer where many programs have many symbols
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry | None] = {}
+        self._entries: dict[str, RootEntry | None] = {}
         self._elf_cache: OrderedDict[tuple[int, int], Elf] = OrderedDict()
         # Cached separately: most files are no ELF files, and would push out those that are.
         self._error_cache: OrderedDict[tuple[int, int], ElfError] = OrderedDict()
         self._unread: set[str] = set()
 
     @abstractmethod
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         """As Root.entry_in."""
 
     @abstractmethod
@@ -127,7 +127,7 @@ class BaseRoot(ABC):
         """Names in a canonical folder, in any order."""
 
     @abstractmethod
-    def _opened(self, entry: Entry) -> AbstractContextManager[Pread]:
+    def _opened(self, entry: RootEntry) -> AbstractContextManager[Pread]:
         """A regular file's bytes. OSError or RootError."""
 
     def config(self) -> ImageConfig:
@@ -136,12 +136,12 @@ class BaseRoot(ABC):
     def unread(self) -> tuple[str, ...]:
         return tuple(sorted(self._unread))
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> RootEntry | None:
         if path not in self._entries:
             self._entries[path] = self._follow(path)
         return self._entries[path]
 
-    def _follow(self, path: str) -> Entry | None:
+    def _follow(self, path: str) -> RootEntry | None:
         """Resolve as Linux's path_lookupat, with this root as the root of the process."""
         if len(path) > MAX_PATH or "\0" in path:
             return None
@@ -153,7 +153,7 @@ class BaseRoot(ABC):
         start = self._entries[folder]
         return self._walk(start.path, [name]) if start and start.kind == "folder" else None
 
-    def _walk(self, folder: str, parts: list[str]) -> Entry | None:
+    def _walk(self, folder: str, parts: list[str]) -> RootEntry | None:
         rest = parts[::-1]
         links = 0
         while rest and len(folder) <= MAX_PATH:
@@ -175,13 +175,13 @@ class BaseRoot(ABC):
                 folder = entry.path
         return self._folder(folder) if not rest else None
 
-    def _folder(self, path: str) -> Entry | None:
+    def _folder(self, path: str) -> RootEntry | None:
         """Give the entry of a canonical folder."""
         if path == "/":
-            return Entry("/", "folder", 0, 0o755, (-1, 0))
+            return RootEntry("/", "folder", 0, 0o755, (-1, 0))
         folder, _, name = path.rpartition("/")
         entry = self.entry_in(folder or "/", name)
-        return entry if isinstance(entry, Entry) else None
+        return entry if isinstance(entry, RootEntry) else None
 
     def names(self, folder: str) -> tuple[str, ...]:
         entry = self.find(folder)
@@ -201,7 +201,7 @@ class BaseRoot(ABC):
             self._note_unread(entry.path)
             raise RootError(f"{self.name}: {path}: {error.strerror}") from error
 
-    def _regular(self, path: str) -> Entry:
+    def _regular(self, path: str) -> RootEntry:
         entry = self.find(path)
         if entry is None:
             raise RootError(f"{self.name}: {path}: nothing is there")
@@ -226,7 +226,7 @@ class BaseRoot(ABC):
         _keep(self._elf_cache, key, known, self.elves)
         return known
 
-    def _parsed(self, entry: Entry) -> Elf | ElfError:
+    def _parsed(self, entry: RootEntry) -> Elf | ElfError:
         try:
             with self._opened(entry) as pread:
                 return parse_with(entry.path, entry.size, pread)
@@ -238,7 +238,7 @@ class BaseRoot(ABC):
             failed.__cause__ = error.with_traceback(None)
             return failed
 
-    def files(self, folder: str = "/") -> Iterator[Entry]:
+    def files(self, folder: str = "/") -> Iterator[RootEntry]:
         top = self.find(folder)
         rest = [top.path] if top and top.kind == "folder" else []
         identities: set[tuple[int, int]] = set()
@@ -254,7 +254,7 @@ class BaseRoot(ABC):
                     self._note_unread(current)
                     continue
                 entry = self.entry_in(current, name)
-                if not isinstance(entry, Entry) or entry.identity in identities:
+                if not isinstance(entry, RootEntry) or entry.identity in identities:
                     continue
                 if entry.kind == "folder" and entry.path not in KERNEL_FOLDERS:
                     identities.add(entry.identity)  # a folder may be mounted below itself

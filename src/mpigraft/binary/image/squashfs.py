@@ -20,9 +20,9 @@ from typing import Generic, TypeVar
 from mpigraft.binary.image.root import (
     MAX_PATH,
     BaseRoot,
-    Entry,
     Link,
     Pread,
+    RootEntry,
     RootError,
     join,
 )
@@ -96,7 +96,7 @@ class SquashRoot(BaseRoot):
 
     # -------------------------------------------------------------- as a root
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         place = self._folder_reference(folder)
         reference = self._names(place).get(name) if place is not None else None
         if reference is None:
@@ -108,14 +108,14 @@ class SquashRoot(BaseRoot):
         if inode.kind == "folder":
             self._folders[path] = reference
         # Hard links share an inode; its number in the image is not to be trusted.
-        return Entry(path, inode.kind, inode.size, inode.mode, (0, reference))
+        return RootEntry(path, inode.kind, inode.size, inode.mode, (0, reference))
 
     def _list(self, folder: str) -> list[str]:
         place = self._folder_reference(folder)
         return list(self._names(place)) if place is not None else []
 
     @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
+    def _opened(self, entry: RootEntry) -> Iterator[Pread]:
         yield _Content(self, self._inode(entry.identity[1])).pread
 
     def _folder_reference(self, folder: str) -> int | None:

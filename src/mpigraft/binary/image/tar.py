@@ -26,7 +26,7 @@ KINDS = {
 EXTENDED = {b"L": "path", b"K": "linkpath", b"x": "", b"g": ""}
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Bytes from front to back: streams.Stream or streams.Plain."""
 
     at: int
@@ -48,7 +48,7 @@ class Member(NamedTuple):
     stored: int
 
 
-def members(source: Source, name: str) -> Iterator[Member]:
+def members(source: ByteSource, name: str) -> Iterator[Member]:
     """Yield members in the order of the archive. Raises RootError, with `name`, when malformed."""
     extended: dict[str, str] = {}
     for _ in range(MAX_NAMES):
@@ -106,7 +106,7 @@ def _text(field: bytes) -> str:
     return field.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
 
 
-def _extended(kind: bytes, source: Source, size: int) -> dict[str, str]:
+def _extended(kind: bytes, source: ByteSource, size: int) -> dict[str, str]:
     """Read what one extended header sets for the member that follows."""
     if size > MAX_HEADER:
         raise ValueError(f"an extended header of {size} bytes")
@@ -136,7 +136,7 @@ def _records(data: bytes) -> dict[str, str]:
     return records
 
 
-def _member(head: bytes, source: Source, extended: dict[str, str]) -> Member:
+def _member(head: bytes, source: ByteSource, extended: dict[str, str]) -> Member:
     kind = KINDS.get(head[156:157])
     name = _text(head[0:100])
     if head[257:263] == b"ustar\0" and head[345] != 0:
@@ -164,7 +164,7 @@ def _member(head: bytes, source: Source, extended: dict[str, str]) -> Member:
     return Member(name, kind, size, _number(head[100:108]) & 0o7777, target, source.at, stored)
 
 
-def _skip_map(source: Source, *, more: bool) -> None:
+def _skip_map(source: ByteSource, *, more: bool) -> None:
     """Skip the blocks of an old sparse member's map, between header and data."""
     while more:
         block = source.read(BLOCK)

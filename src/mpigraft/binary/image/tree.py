@@ -17,10 +17,10 @@ from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.root import (
     MAX_NAMES,
     BaseRoot,
-    Entry,
     ImageConfig,
     Link,
     Pread,
+    RootEntry,
     RootError,
     join,
 )
@@ -30,7 +30,7 @@ MAX_DEPTH = 256  # folders within folders
 MAX_WEIGHT = 1 << 29  # characters of all paths of folders
 
 
-class Row(NamedTuple):
+class LayerMember(NamedTuple):
     """A member of a layer."""
 
     path: str  # relative, without "." and ".."; empty for the top itself
@@ -42,10 +42,10 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TreeNode:
     """The file of a name. All names of one file have one node."""
 
-    row: Row
+    row: LayerMember
     number: int
     pread: Pread  # of the layer
 
@@ -57,43 +57,43 @@ class TreeRoot(BaseRoot):
         super().__init__()
         self.name = name
         self._config = config
-        self._tree: dict[str, dict[str, Node]] = {"/": {}}  # canonical folder: what is in it
+        self._tree: dict[str, dict[str, TreeNode]] = {"/": {}}  # canonical folder: what is in it
         self._entered: dict[str, str] = {}  # folder as a layer has it: canonical
         self._count = self._weight = 0
 
     def config(self) -> ImageConfig:
         return self._config
 
-    def entry_in(self, folder: str, name: str) -> Entry | Link | None:
+    def entry_in(self, folder: str, name: str) -> RootEntry | Link | None:
         node = self._tree.get(folder, {}).get(name)
         if node is None:
             return None
         row = node.row
         if row.kind == "link":
             return Link(row.target)
-        return Entry(join(folder, name), row.kind, row.size, row.mode, (0, node.number))
+        return RootEntry(join(folder, name), row.kind, row.size, row.mode, (0, node.number))
 
     def _list(self, folder: str) -> list[str]:
         return list(self._tree.get(folder, ()))
 
     @contextmanager
-    def _opened(self, entry: Entry) -> Iterator[Pread]:
+    def _opened(self, entry: RootEntry) -> Iterator[Pread]:
         node = self._node(entry)
         start, size = node.row.offset, node.row.size
         if start < 0:
             raise RootError(f"{self.name}: {entry.path}: its contents were not kept")
         yield lambda count, at: node.pread(max(0, min(count, size - at)), start + at)
 
-    def _parsed(self, entry: Entry) -> Elf | ElfError:
+    def _parsed(self, entry: RootEntry) -> Elf | ElfError:
         if self._node(entry).row.offset < 0:  # every ELF file that a loader takes is kept
             return ElfError(f"{entry.path}: not an ELF file")
         return super()._parsed(entry)
 
-    def _node(self, entry: Entry) -> Node:
+    def _node(self, entry: RootEntry) -> TreeNode:
         folder, _, name = entry.path.rpartition("/")
         return self._tree[folder or "/"][name]
 
-    def add(self, rows: Sequence[Row], pread: Pread) -> None:
+    def add(self, rows: Sequence[LayerMember], pread: Pread) -> None:
         """Add a layer over the others. Raises RootError when it is malformed or too large."""
         self._entries.clear()
         self._entered.clear()
@@ -118,13 +118,13 @@ class TreeRoot(BaseRoot):
         else:
             self._remove(place.path, name.removeprefix(WHITEOUT))
 
-    def _new(self, row: Row, pread: Pread) -> Node:
+    def _new(self, row: LayerMember, pread: Pread) -> TreeNode:
         self._count += 1
         if self._count > MAX_NAMES:
             raise RootError(f"{self.name}: more than {MAX_NAMES} names")
-        return Node(row, self._count, pread)
+        return TreeNode(row, self._count, pread)
 
-    def _linked(self, row: Row) -> Node:
+    def _linked(self, row: LayerMember) -> TreeNode:
         """Find the node that a hard link names; a link at its end is not followed."""
         folder, _, name = row.target.rpartition("/")
         place = self._walk("/", folder.split("/"))
@@ -145,7 +145,7 @@ class TreeRoot(BaseRoot):
         for name in parts:
             entry = self._walk(path, [name])  # through a link
             if entry is None or entry.kind != "folder":
-                row = Row("", "folder", 0, 0o755, "", -1)
+                row = LayerMember("", "folder", 0, 0o755, "", -1)
                 self._put(path, name, self._new(row, _nothing))
                 path = join(path, name)
             else:
@@ -153,7 +153,7 @@ class TreeRoot(BaseRoot):
         self._entered[folder] = path
         return path
 
-    def _put(self, folder: str, name: str, node: Node) -> None:
+    def _put(self, folder: str, name: str, node: TreeNode) -> None:
         """Put a node: a folder over a folder keeps its entries; all else replaces."""
         old = self._tree[folder].get(name)
         is_folder = node.row.kind == "folder"

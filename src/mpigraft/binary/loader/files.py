@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from mpigraft.binary.architecture.levels import cpu_flags
 from mpigraft.binary.elf.reader import Elf, read_elf
 from mpigraft.binary.elf.tables import ElfError
-from mpigraft.binary.image.root import Entry, Root, RootError
+from mpigraft.binary.image.root import Root, RootEntry, RootError
 from mpigraft.binary.loader import guest, host, ld_cache
 from mpigraft.binary.loader.host import Loader
 from mpigraft.core import reads
@@ -181,7 +181,7 @@ class RootFiles:
         self._known = _KNOWN.setdefault(root, _Known())
         self.places = self._known.places
 
-    def _find(self, path: str) -> Entry | None:
+    def _find(self, path: str) -> RootEntry | None:
         return self.root.find(path) if path.startswith("/") else None
 
     def identity(self, path: str) -> tuple[int, int] | None:

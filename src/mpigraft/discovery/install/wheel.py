@@ -37,7 +37,7 @@ DAMAGE = (
 )  # fmt: skip
 
 
-class Progress(Protocol):
+class FetchProgress(Protocol):
     """Called for each step: bytes done and bytes in all, 0 where that is not known."""
 
     def __call__(self, step: str, done: int, total: int) -> None: ...
@@ -67,7 +67,7 @@ def refusal(wheel: Path, problem: str) -> MpigraftError:
 
 
 def unpack(
-    wheel: Path, prefix: Path, distribution: str, version: str, progress: Progress = silent
+    wheel: Path, prefix: Path, distribution: str, version: str, progress: FetchProgress = silent
 ) -> None:
     """Unpack one wheel into an empty or half-filled `prefix`, each file checked by its hash.
 
@@ -86,7 +86,7 @@ def unpack(
         raise refusal(wheel, f"damaged ({error})") from error
 
 
-def _unpack(work: _Unpacking, progress: Progress) -> None:
+def _unpack(work: _Unpacking, progress: FetchProgress) -> None:
     members = [m for m in work.archive.infolist() if not m.filename.endswith("/")]
     names = [m.filename for m in members]
     own = f"{work.stem}.dist-info/RECORD"

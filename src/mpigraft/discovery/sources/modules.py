@@ -44,7 +44,7 @@ ROOT_VARIABLES = ("I_MPI_ROOT", "CRAY_MPICH_DIR", "MPICH_DIR", "MPI_HOME", "MPI_
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class EnvironmentModule:
     """One module file. `name` is what `module load` takes."""
 
     name: str
@@ -60,7 +60,7 @@ def find(host: Host) -> Iterator[Candidate]:
                 yield candidate
 
 
-def _modules(host: Host) -> Iterator[Module]:
+def _modules(host: Host) -> Iterator[EnvironmentModule]:
     """Yield module files of MPIs: folder NAME or mpi/NAME of each folder in MODULEPATH."""
     for top in dict.fromkeys(filter(None, host.environ.get("MODULEPATH", "").split(":"))):
         for entry in files.entries(Path(top)):
@@ -74,7 +74,7 @@ def _modules(host: Host) -> Iterator[Module]:
                 for file in versions:
                     if files.is_file(file) and not file.name.startswith("."):
                         names.setdefault(str(file.relative_to(top)).removesuffix(".lua"), file)
-                yield from (Module(name, file, family) for name, file in names.items())
+                yield from (EnvironmentModule(name, file, family) for name, file in names.items())
 
 
 def family_of(name: str) -> Family | None:
@@ -85,7 +85,7 @@ def family_of(name: str) -> Family | None:
     return None
 
 
-def _candidate(host: Host, module: Module) -> Candidate | None:
+def _candidate(host: Host, module: EnvironmentModule) -> Candidate | None:
     sets, reason = _sets(host, module)
     prefixes = _prefixes(sets) if sets else named_prefixes(files.text(module.file))
     hits = ((p, find_libmpi(p, module.family) or find_libmpi(p)) for p in prefixes)
@@ -135,7 +135,7 @@ def command(host: Host) -> list[str] | None:
     return [fallback] if fallback else None
 
 
-def _sets(host: Host, module: Module) -> tuple[dict[str, str], str]:
+def _sets(host: Host, module: EnvironmentModule) -> tuple[dict[str, str], str]:
     """Give the variables that loading a module into a clean environment sets, or why it fails."""
     tool = command(host)
     if tool is None:

@@ -13,14 +13,14 @@ from mpigraft.discovery.sources import cray, debian, easybuild, modules, path, s
 from mpigraft.discovery.sources.candidate import Candidate, Host
 
 
-class Source(Protocol):
+class MpiSource(Protocol):
     """Search one kind of place. Yield nothing, rather than raise, when the place is absent."""
 
     def __call__(self, host: Host, /) -> Iterable[Candidate]: ...
 
 
 # By rank: where several find the same MPI, the row bears the name of the first.
-SOURCES: dict[str, Source] = {
+SOURCES: dict[str, MpiSource] = {
     "path": path.find,
     "cray": cray.find,
     "wheel": wheels.find,

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from mpigraft.core.model import Peer
-from mpigraft.evidence.traffic.probe import CARRIED, WHOLE, Phase, Transfer
+from mpigraft.evidence.traffic.probe import CARRIED, WHOLE, ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import QUIET, SLACK, Sockets
 
 LOOPBACK = "lo"
@@ -23,8 +23,8 @@ NETDEV = "netdev"
 
 
 def attributed(
-    phase: Phase | None, counted_by: Sequence[tuple[str, str]], claims: Collection[str]
-) -> Phase | None:
+    phase: ProbePhase | None, counted_by: Sequence[tuple[str, str]], claims: Collection[str]
+) -> ProbePhase | None:
     """Count a phase by the ranks' own connections, part by part where they decide. `counted_by`
     says which interfaces the kernel counts; `claims` are what the lane's signs say of the wire."""
     netdevs = tuple(name for name, by in counted_by if by == NETDEV)
@@ -85,7 +85,7 @@ def _with_devices(
     return replace(made, wire=(*made.wire, *devices), noise=noise)
 
 
-def why_undecided(phase: Phase) -> str:
+def why_undecided(phase: ProbePhase) -> str:
     """Say why the ranks' own connections do not decide a part of the phase; empty where they do,
     and where they were not read."""
     for part in phase.parts:
@@ -102,7 +102,7 @@ def why_undecided(phase: Phase) -> str:
     return ""
 
 
-def disagreement(phase: Phase) -> str:
+def disagreement(phase: ProbePhase) -> str:
     """Where the interface of the ranks' connections is not proven, why; else empty. It matters
     between nodes that have several: the route says one, and the counter of that one has to have
     grown by as much on every node."""
@@ -120,7 +120,7 @@ def disagreement(phase: Phase) -> str:
     return ""
 
 
-def own_bytes(phase: Phase) -> tuple[tuple[str, int], ...] | None:
+def own_bytes(phase: ProbePhase) -> tuple[tuple[str, int], ...] | None:
     """(interface, bytes) that the ranks' own connections sent in a phase; None where a part of it
     is not known."""
     total: dict[str, int] = {}

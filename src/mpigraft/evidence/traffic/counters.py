@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from mpigraft.core.model import EnvRow, Finding, Kind, Peer, Proof, ProofStatus
 from mpigraft.evidence.traffic.attribution import LOOPBACK, NETDEV
-from mpigraft.evidence.traffic.probe import BURST, IDLE, LONG, WHOLE, Phase, Transfer, records
+from mpigraft.evidence.traffic.probe import BURST, IDLE, LONG, WHOLE, ProbePhase, Transfer, records
 
 COUNTERS = (
     NETDEV,
@@ -54,7 +54,7 @@ def _words(value: str) -> set[str]:
     return whole | {part for word in whole for part in word.split(":")}
 
 
-def due_counters(phase: Phase, names: Sequence[str], hosts: int = 1) -> Phase:
+def due_counters(phase: ProbePhase, names: Sequence[str], hosts: int = 1) -> ProbePhase:
     """The phase with those of its counters alone that its payload had to cross: between nodes the
     interfaces that are named, else any but the loopback's. Of other phases it is all of them,
     since on a node TCP takes the loopback for an address of any interface. Of `hosts` each sends
@@ -87,7 +87,7 @@ def _due_part(part: Transfer, due: set[str], kind: Kind) -> Transfer:
 
 
 def uncounted(
-    proofs: Iterable[Proof], phases: Iterable[Phase], counted_by: Sequence[tuple[str, str]]
+    proofs: Iterable[Proof], phases: Iterable[ProbePhase], counted_by: Sequence[tuple[str, str]]
 ) -> list[Finding]:
     """Interfaces and devices that a proven lane names and that did not see its bytes. A warning:
     drivers may refresh their counters late, a lane may have another port, and one rank may speak

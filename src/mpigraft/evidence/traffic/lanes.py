@@ -17,14 +17,14 @@ from itertools import product
 
 from mpigraft.core.model import Kind, Peer, Proof, ProofStatus, RankRecord, Sign
 from mpigraft.evidence.traffic.attribution import disagreement, why_undecided
-from mpigraft.evidence.traffic.probe import CARRIED, LONG, Phase, Transfer
+from mpigraft.evidence.traffic.probe import CARRIED, LONG, ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import QUIET, SLACK
 
 OWN_WAYS = "the ranks' own TCP connections"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OutputLine:
     stream: str  # stdout, stderr
     text: str
 
@@ -44,11 +44,11 @@ class Wire(StrEnum):
 STAMP = re.compile(r"(?<!^)(?=\[\d+\.\d{6}\] \[[^\[\]\s]+:\d+ *:\d+ *\])")
 
 
-def lines(stdout: str, stderr: str) -> tuple[Line, ...]:
+def lines(stdout: str, stderr: str) -> tuple[OutputLine, ...]:
     """Both streams line by line."""
     both = (("stdout", stdout), ("stderr", stderr))
     return tuple(
-        Line(name, line)
+        OutputLine(name, line)
         for name, stream in both
         for text in stream.split("\n")
         for line in STAMP.split(text)
@@ -66,7 +66,9 @@ def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:
     return frozenset(classes)
 
 
-def with_peer_class(phases: Iterable[Phase], classes: frozenset[Peer]) -> tuple[Phase, ...]:
+def with_peer_class(
+    phases: Iterable[ProbePhase], classes: frozenset[Peer]
+) -> tuple[ProbePhase, ...]:
     """The phases with the peer class that the witness saw. The probe asks MPI who shares a node,
     and with MPIR_CVAR_NOLOCAL MPICH says nobody does; where all peers are of one class, its
     phases are between those."""
@@ -75,7 +77,7 @@ def with_peer_class(phases: Iterable[Phase], classes: frozenset[Peer]) -> tuple[
     return tuple(replace(phase, peer=peer) for phase in phases for peer in classes)
 
 
-def phase_of(phases: Sequence[Phase], kind: Kind, peer: Peer) -> Phase | None:
+def phase_of(phases: Sequence[ProbePhase], kind: Kind, peer: Peer) -> ProbePhase | None:
     """The phase in which bytes of this kind moved between peers of this class. A collective over
     several nodes moves those of both classes at once."""
     for phase in phases:
@@ -98,7 +100,7 @@ def claims_of(signs: Iterable[Sign], kind: Kind, peer: Peer) -> set[str]:
     return {sign.wire for sign in due if sign.wire}
 
 
-def wire_state(phase: Phase | None, classes: frozenset[Peer]) -> Wire | None:
+def wire_state(phase: ProbePhase | None, classes: frozenset[Peer]) -> Wire | None:
     """Compare what crossed the interfaces with the payload of each part. None: it is not known
     whose bytes they were, since a collective among peers of both classes moved both."""
     if phase is None or (phase.kind is Kind.COLLECTIVE and len(classes) > 1):
@@ -112,7 +114,7 @@ def wire_state(phase: Phase | None, classes: frozenset[Peer]) -> Wire | None:
     return Wire.SPLIT if carried else Wire.UNCLEAR
 
 
-def differing_parts(phase: Phase) -> str:
+def differing_parts(phase: ProbePhase) -> str:
     """What crossed of each part, where parts or hosts of a phase went unlike ways; else empty."""
     parts = _parts(phase)
     states = {_part_state(part) for part in parts}
@@ -121,12 +123,12 @@ def differing_parts(phase: Phase) -> str:
     return ", ".join(f"{part.what} {part.sent} of {part.bytes} B" for part in parts)
 
 
-def left_out(phase: Phase) -> bool:
+def left_out(phase: ProbePhase) -> bool:
     """Whether a host sent a part by another way than the others did."""
     return any(part.left_out for part in _parts(phase))
 
 
-def drowned_parts(phase: Phase, claims: Collection[str]) -> str:
+def drowned_parts(phase: ProbePhase, claims: Collection[str]) -> str:
     """The parts that other programs' traffic drowned, where these decide; else empty. They do
     for a network when all else crossed, for shared memory when a long one may have."""
     parts = [part for part in _parts(phase) if part.drowned]
@@ -140,7 +142,7 @@ def drowned_parts(phase: Phase, claims: Collection[str]) -> str:
     )
 
 
-def _parts(phase: Phase) -> tuple[Transfer, ...]:
+def _parts(phase: ProbePhase) -> tuple[Transfer, ...]:
     return phase.parts or (Transfer("all", phase.bytes, phase.wire),)
 
 
@@ -178,7 +180,7 @@ class PrintedSign:
         return self.line, self.says
 
 
-def find_sign(sign: Sign, output: Iterable[Line]) -> PrintedSign | None:
+def find_sign(sign: Sign, output: Iterable[OutputLine]) -> PrintedSign | None:
     """Find where a sign was printed; None: nowhere."""
     pattern = re.compile(sign.pattern)
     first: re.Match[str] | None = None
@@ -241,8 +243,8 @@ def assess(
     kind: Kind,
     peer: Peer,
     signs: Sequence[Sign],
-    output: Sequence[Line],
-    phase: Phase | None,
+    output: Sequence[OutputLine],
+    phase: ProbePhase | None,
     *,
     ranks: int,
     wire: Wire | None,
@@ -277,7 +279,7 @@ def assess(
     return _with_wire(finding, claims_of(signs, kind, peer), wire, phase)
 
 
-def _printed(signs: Iterable[Sign], output: Sequence[Line]) -> list[PrintedSign]:
+def _printed(signs: Iterable[Sign], output: Sequence[OutputLine]) -> list[PrintedSign]:
     """The signs that were printed, those that name a lane first."""
     printed = [sign_line for sign in signs if (sign_line := find_sign(sign, output)) is not None]
     return sorted(printed, key=lambda sign_line: not sign_line.sign.lane)
@@ -298,7 +300,7 @@ def _missing(due: Sequence[Sign], printed: Sequence[PrintedSign], ranks: int) ->
 
 
 def _with_wire(
-    finding: TrafficFinding, claims: set[str], wire: Wire | None, phase: Phase
+    finding: TrafficFinding, claims: set[str], wire: Wire | None, phase: ProbePhase
 ) -> TrafficFinding:
     """Compare a lane that signs prove with the kernel's counters."""
     if wire is None or not claims:
@@ -342,7 +344,7 @@ def _with_wire(
 
 
 def _unrequested(
-    finding: TrafficFinding, claims: set[str], wire: Wire, phase: Phase
+    finding: TrafficFinding, claims: set[str], wire: Wire, phase: ProbePhase
 ) -> TrafficFinding:
     """Name a lane that is not the transport's own by where its bytes went. A window's component
     does not say: osc/rdma uses any BTL that reaches the peers. Where the transport allows its bytes

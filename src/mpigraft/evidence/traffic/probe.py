@@ -90,7 +90,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class ProbePhase:
     """One phase of the probe, between peers of one class (a collective over several nodes is
     between both, and called off-node). `bytes`: payload that all ranks sent; `wire`: (interface,
     bytes sent) over all hosts, empty where the counters could not be read; `parts` add up to
@@ -106,7 +106,7 @@ class Phase:
     aside: tuple[tuple[str, int], ...] = ()  # of interfaces that the payload had not to cross
 
 
-def phases(stdout: str) -> tuple[Phase, ...]:
+def phases(stdout: str) -> tuple[ProbePhase, ...]:
     """The probe's phases in order; a line that is cut short or malformed is not one.
 
     Libraries print without a newline before ours and launchers glue lines together, so a phase
@@ -140,7 +140,7 @@ def _seconds(value: Any) -> float | None:
     return value if type(value) in (int, float) and 0 <= value < math.inf else None
 
 
-def _phase(value: Mapping[str, Any], rate: float | None) -> Phase | None:
+def _phase(value: Mapping[str, Any], rate: float | None) -> ProbePhase | None:
     kind, peer = value.get("kind"), value.get("peer")
     size, ok, wire = value.get("bytes"), value.get("ok"), value.get("wire")
     listed = value.get("parts", [])
@@ -155,7 +155,7 @@ def _phase(value: Mapping[str, Any], rate: float | None) -> Phase | None:
     if len(parts) < len(listed):
         return None
     error = str(value.get("error", ""))
-    return Phase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, parts)
+    return ProbePhase(Kind(kind), Peer(peer), size, _counts(wire), ok, error, parts)
 
 
 def _part(value: Any, rate: float | None, kind: Kind, peer: Peer) -> Transfer | None:

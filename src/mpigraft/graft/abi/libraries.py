@@ -20,7 +20,15 @@ from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall,
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
 from mpigraft.graft.abi.kept import keep_abi, kept_abi
 from mpigraft.graft.injection.simulation import PRIVATE
-from mpigraft.knowledge import Files, Opened, Started, expand_folder, opened_by, role_of, started_by
+from mpigraft.knowledge import (
+    Opened,
+    OpenedFiles,
+    Started,
+    expand_folder,
+    opened_by,
+    role_of,
+    started_by,
+)
 
 MAX_LIBC = 1 << 24  # bytes read of libc for its version
 PLAN = "plan.json"  # beside the prefix of the copies in an override
@@ -219,7 +227,7 @@ def _object(path: Path, facts: Elf, place: str | None) -> AbiObject:
     )
 
 
-def _first_files(files: Files, facts: Mapping[str, tuple[str, ...]]) -> list[Path]:
+def _first_files(files: OpenedFiles, facts: Mapping[str, tuple[str, ...]]) -> list[Path]:
     """List the files of the first folder that has some."""
     for template in files.folders:
         for folder in expand_folder(template, facts):

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from mpigraft.binary import ElfError, Resolved, Root, RootError, Rule, closure, closures, cpu_flags
 from mpigraft.core.model import Family
 from mpigraft.graft.guest import built
-from mpigraft.knowledge import Files, binding_of, expand_folder, is_libmpi, opened_by
+from mpigraft.knowledge import OpenedFiles, binding_of, expand_folder, is_libmpi, opened_by
 
 MAX_LIBRARY = 1 << 27  # bytes read of a library for its version; Debian's libmpich has 40 MiB
 MAX_PLUGINS = 512  # of one opener; Open MPI has some hundred components
@@ -265,7 +265,7 @@ def _new(root: Root, plugin: str, places: dict[str, str]) -> Iterator[tuple[str,
             yield r.soname, str(r.path)
 
 
-def _first(root: Root, files: Files, facts: Mapping[str, tuple[str, ...]]) -> list[str]:
+def _first(root: Root, files: OpenedFiles, facts: Mapping[str, tuple[str, ...]]) -> list[str]:
     for template in files.folders:
         for folder in expand_folder(template, facts):
             hits = [f"{folder}/{n}" for n in root.names(folder) if files.names.fullmatch(n)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from mpigraft.binary import Elf, ElfError, Entry, Root
+from mpigraft.binary import Elf, ElfError, Root, RootEntry
 from mpigraft.core import cache
 from mpigraft.core.model import Role
 from mpigraft.core.serialize import digest, plain, revive
@@ -70,7 +70,7 @@ def _search(root: Root) -> Searched:
     )
 
 
-def _facts(root: Root, entry: Entry) -> Elf | None:
+def _facts(root: Root, entry: RootEntry) -> Elf | None:
     if not entry.mode & EXECUTABLE and ".so" not in entry.path.rpartition("/")[2]:
         return None
     if entry.size < 64:  # no ELF header fits
@@ -82,7 +82,7 @@ def _facts(root: Root, entry: Entry) -> Elf | None:
     return facts if facts.type in ("exec", "dyn") else None
 
 
-def _is_program(entry: Entry, facts: Elf, name: str) -> bool:
+def _is_program(entry: RootEntry, facts: Elf, name: str) -> bool:
     """Whether a file is a program. Some libraries have an interpreter too, such as libc."""
     library = facts.soname is not None and ".so" in name
     return bool(facts.interpreter and entry.mode & EXECUTABLE) and not library

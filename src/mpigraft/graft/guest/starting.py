@@ -11,7 +11,7 @@ import posixpath
 import shlex
 from collections.abc import Mapping, Sequence
 
-from mpigraft.binary import Elf, ElfError, Entry, ForeignLoader, Root, RootError, closure
+from mpigraft.binary import Elf, ElfError, ForeignLoader, Root, RootEntry, RootError, closure
 from mpigraft.core.env import GUEST_PATH
 from mpigraft.core.errors import CheckFailed, UsageError
 
@@ -22,7 +22,7 @@ SUFFIXES = {"py": "python3", "pl": "perl", "R": "Rscript", "r": "Rscript", "jl":
 
 def locate(
     root: Root, word: str, environment: Mapping[str, str], cwd: str
-) -> tuple[str, Entry | None]:
+) -> tuple[str, RootEntry | None]:
     """Find a program as execvp does: (path as it is spelled, entry)."""
     if "/" in word:
         path = word if word.startswith("/") else f"{cwd.rstrip('/')}/{word}"
@@ -35,7 +35,7 @@ def locate(
     return word, None
 
 
-def is_executable(entry: Entry | None) -> bool:
+def is_executable(entry: RootEntry | None) -> bool:
     return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
 
 

@@ -15,7 +15,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class OpenedFiles:
     """Files of the first of `folders` that has some. `place`: the folder that they go to."""
 
     folders: tuple[str, ...]  # templates over FOLDERS
@@ -33,24 +33,24 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opened(Files):
+class Opened(OpenedFiles):
     """What one library opens, and what tells it where; `env` is set in any case."""
 
     id: str
     by: re.Pattern[str]
     families: tuple[Family, ...] = field(default=(), metadata=toml("family"))  # empty: all
-    data: tuple[Files, ...] = ()
+    data: tuple[OpenedFiles, ...] = ()
     listed: Pairs = ()  # templates over {graft}, {name} and {stem}; joined by ":"
     sources: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        Files.__post_init__(self)
+        OpenedFiles.__post_init__(self)
         for name, value in self.listed:
             _refuse_unknown(f"listed.{name}", value, ("graft", "name", "stem"))
 
     @property
-    def plugins(self) -> Files:
-        return Files(folders=self.folders, names=self.names, place=self.place)
+    def plugins(self) -> OpenedFiles:
+        return OpenedFiles(folders=self.folders, names=self.names, place=self.place)
 
     def concerns(self, soname: str, family: Family | None) -> bool:
         """Whether a library of this name, in an MPI of this family, opens these files."""

@@ -15,7 +15,7 @@ NOTHING = re.compile(NEVER)
 
 
 @dataclass(frozen=True, slots=True)
-class Compiler:
+class FortranCompiler:
     """A family of Fortran compilers, and how its output is recognized."""
 
     name: str
@@ -29,7 +29,7 @@ class Compiler:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class WorldRow:
     """Whether the ranks of an MPI find each other under a launcher."""
 
     launcher: str
@@ -74,21 +74,21 @@ class CxxCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    compilers: tuple[Compiler, ...] = field(default=(), metadata=toml("compiler"))
-    worlds: tuple[World, ...] = field(default=(), metadata=toml("world"))
+class FitFacts:
+    compilers: tuple[FortranCompiler, ...] = field(default=(), metadata=toml("compiler"))
+    worlds: tuple[WorldRow, ...] = field(default=(), metadata=toml("world"))
     gpus: tuple[GpuLibraries, ...] = field(default=(), metadata=toml("gpu"))
     cxx_calls: tuple[CxxCall, ...] = field(default=(), metadata=toml("cxx-call"))
 
 
-def fit_facts() -> Facts:
+def fit_facts() -> FitFacts:
     """This package's table."""
-    return load_table(Facts, "fit.toml")
+    return load_table(FitFacts, "fit.toml")
 
 
 def known_world(
     launcher: str, family: str, release: str, supported: Iterable[str] = ()
-) -> World | None:
+) -> WorldRow | None:
     """What is known of an MPI's ranks under a launcher; None: nothing. `supported`: pmix, pmi2."""
     known = tuple(supported)
     rows = fit_facts().worlds
@@ -97,7 +97,7 @@ def known_world(
 
 def wireups(
     launcher: str, family: str, release: str, supported: Iterable[str]
-) -> tuple[World, ...]:
+) -> tuple[WorldRow, ...]:
     """Every way in which ranks of an MPI find each other under a launcher, best first."""
     known = tuple(supported)
     return tuple(

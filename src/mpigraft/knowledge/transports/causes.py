@@ -29,7 +29,7 @@ def _check(key: str, patterns: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FailureCause:
     """Why a launch failed, and the lines that say so."""
 
     finding: str
@@ -71,7 +71,7 @@ class Ending:
 @dataclass(frozen=True, slots=True)
 class CauseTable:
     names: tuple[str, ...] = ()
-    cause: tuple[Cause, ...] = ()
+    cause: tuple[FailureCause, ...] = ()
     ending: tuple[Ending, ...] = ()
 
     def __post_init__(self) -> None:

@@ -24,7 +24,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.knowledge.reader import Document, load_document, read_table
 from mpigraft.knowledge.transports.fabrics import UP, devices_by_fabric, fabrics
-from mpigraft.knowledge.transports.rows import Row, When, read_rows, read_tells
+from mpigraft.knowledge.transports.rows import TransportRow, When, read_rows, read_tells
 from mpigraft.knowledge.versions import version_numbers
 
 LOOPBACK = "lo"
@@ -70,7 +70,7 @@ class Facts:
 
 
 @cache
-def transport_rows() -> tuple[Row, ...]:
+def transport_rows() -> tuple[TransportRow, ...]:
     """Return every row of transports.toml, read and checked once."""
     tells = read_tells(load_document("families.toml"))
     rows = read_rows(load_document("transports.toml"), tells)
@@ -146,7 +146,7 @@ def resolve_transport(name: str, mpi: MpiInstall, facts: Facts) -> Transport:
     return transport(row, facts)
 
 
-def transport(row: Row, facts: Facts) -> Transport:
+def transport(row: TransportRow, facts: Facts) -> Transport:
     """Fill in the templates of a row."""
     fill = facts.templates
     env = [
@@ -167,7 +167,7 @@ def transport(row: Row, facts: Facts) -> Transport:
     )
 
 
-def matching_row(name: str, mpi: MpiInstall, facts: Facts) -> Row:
+def matching_row(name: str, mpi: MpiInstall, facts: Facts) -> TransportRow:
     """Find the row that applies, whatever it needs. Never two: read_rows refuses rows that overlap.
     Raises MissingError where none does."""
     candidates = [row for row in transport_rows() if (row.family, row.name) == (mpi.family, name)]
@@ -201,7 +201,7 @@ def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
     return ""
 
 
-def _unmet(row: Row, mpi: MpiInstall, facts: Facts) -> str:
+def _unmet(row: TransportRow, mpi: MpiInstall, facts: Facts) -> str:
     """The first need that is known not to be met; empty if there is none."""
     for component in row.needs.components:
         framework, _, name = component.partition(":")
@@ -234,7 +234,7 @@ def _layers(providers: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(layer for name in providers for layer in name.split(";")))
 
 
-def _unknown(row: Row, mpi: MpiInstall) -> str:
+def _unknown(row: TransportRow, mpi: MpiInstall) -> str:
     """The first need that is not known; what is not known to work is not offered."""
     for component in row.needs.components:
         if not mpi.components_of(component.partition(":")[0]):

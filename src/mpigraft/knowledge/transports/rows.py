@@ -165,7 +165,7 @@ class SignRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TransportRow:
     id: str
     name: str
     family: Family
@@ -207,7 +207,7 @@ class SignGroups:
 @dataclass(frozen=True, slots=True)
 class TransportTable:
     groups: SignGroups | None = None
-    transport: tuple[Row, ...] = ()
+    transport: tuple[TransportRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,9 @@ def read_tells(families: Document, file: str = "families.toml") -> Tells:
     return tells
 
 
-def read_rows(transports: Document, tells: Tells, file: str = "transports.toml") -> tuple[Row, ...]:
+def read_rows(
+    transports: Document, tells: Tells, file: str = "transports.toml"
+) -> tuple[TransportRow, ...]:
     """Read every row. Raises UsageError for a wrong row, for an id that is repeated, and for two
     rows of one name that could both be for some MPI on some machine."""
     tables = transports.get("transport", [])
@@ -281,7 +283,7 @@ def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
     return [_filled(inner, words, where) for inner in value] if isinstance(value, list) else value
 
 
-def _with_signs(row: Row, groups: Groups, tells: Tells, where: str) -> Row:
+def _with_signs(row: TransportRow, groups: Groups, tells: Tells, where: str) -> TransportRow:
     """The row with the signs and the probe's environment of its tells."""
     known = tells.get(row.family, {})
     signs: list[Sign] = []
@@ -347,7 +349,7 @@ def _check_template(key: str, name: str, value: str) -> None:
         raise RowError(key, "not a name of the environment")
 
 
-def _refuse_unprovable(row: Row, where: str) -> None:
+def _refuse_unprovable(row: TransportRow, where: str) -> None:
     """Refuse a row that could not be proven: each kind and peer class that it serves, self left
     out, needs a sign that names the lane, unless the row says that this kind is never reported."""
     for kind, peer in product(Kind, (p for p in row.peers if p is not Peer.SELF)):

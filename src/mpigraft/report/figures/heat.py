@@ -12,7 +12,7 @@ from collections import defaultdict
 from itertools import groupby
 from typing import Any
 
-from mpigraft.analysis import Matrix, Pair
+from mpigraft.analysis import Pair, PairMatrix
 from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.model import METRICS, Better
@@ -35,11 +35,11 @@ def step(times: float) -> int:
     return sum(times > one * (1 + ROUNDING) for one in STEPS)
 
 
-def pictured(matrix: Matrix) -> bool:
+def pictured(matrix: PairMatrix) -> bool:
     return len(matrix.nodes) > FIGURED
 
 
-def html(matrix: Matrix, title: str, index: int) -> Html:
+def html(matrix: PairMatrix, title: str, index: int) -> Html:
     """`index` is that of `values` in the page's figures, for the tooltip."""
     note = "Rows send, columns receive." if _one_way(matrix) else "The same both ways."
     if not pictured(matrix):
@@ -54,7 +54,7 @@ def html(matrix: Matrix, title: str, index: int) -> Html:
     )  # fmt: skip
 
 
-def values(matrix: Matrix) -> dict[str, Any]:
+def values(matrix: PairMatrix) -> dict[str, Any]:
     """What the tooltip of a picture says: four digits of each link, row by row."""
     links, worse = dict(matrix.links), matrix.worse
     pairs = [[(a, b) for b in matrix.nodes] for a in matrix.nodes]
@@ -66,7 +66,7 @@ def values(matrix: Matrix) -> dict[str, Any]:
     }
 
 
-def _one_way(matrix: Matrix) -> bool:
+def _one_way(matrix: PairMatrix) -> bool:
     """Whether a link has a value of its own each way; a round trip has not."""
     return METRICS[matrix.metric].better is Better.HIGHER
 
@@ -90,7 +90,7 @@ def _kind(pair: Pair, worse: dict[Pair, float]) -> str:
     return str(step(worse[pair]))
 
 
-def _table(matrix: Matrix, caption: str) -> Html:
+def _table(matrix: PairMatrix, caption: str) -> Html:
     links, worse = dict(matrix.links), matrix.worse
     rows = []
     for a in matrix.nodes:
@@ -131,7 +131,7 @@ def _short(nodes: tuple[str, ...]) -> tuple[list[str], str]:
     return [node[len(begin) :] for node in nodes], begin
 
 
-def _picture(matrix: Matrix, short: list[str], alt: str, index: int) -> Html:
+def _picture(matrix: PairMatrix, short: list[str], alt: str, index: int) -> Html:
     count = len(short)
     cell = min(SIDE / count, LARGEST)
     margin = 10 + 0.62 * LABEL * max(map(len, short))
@@ -161,7 +161,7 @@ def _names(name: str, margin: float, at: float) -> tuple[Html, Html]:
     return row, el("text", foreign(name), transform=turned, dy=".35em", class_="up")
 
 
-def _pieces(matrix: Matrix) -> list[Html]:
+def _pieces(matrix: PairMatrix) -> list[Html]:
     """The ground, then a path for each kind of cell; one unit is one cell."""
     worse, count = matrix.worse, len(matrix.nodes)
     paths: dict[str, list[str]] = defaultdict(list)
@@ -176,7 +176,7 @@ def _pieces(matrix: Matrix) -> list[Html]:
     return [ground, *(el("path", d="".join(d), class_=f"h{k}") for k, d in sorted(paths.items()))]
 
 
-def _slowest(matrix: Matrix) -> Html:
+def _slowest(matrix: PairMatrix) -> Html:
     worse, links = matrix.worse, dict(matrix.links)
     once = {pair: x for pair, x in worse.items() if _one_way(matrix) or pair[0] < pair[1]}
     few = sorted(once, key=lambda pair: (-once[pair], pair))[:SLOWEST]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from mpigraft.analysis import (
-    Change,
+    FactChange,
     compare_campaigns,
     labels_with_values,
     list_changes,
@@ -66,7 +66,7 @@ class Across:
     old: Measured
     new: Measured
     comparison: Comparison
-    changes: tuple[Change, ...]
+    changes: tuple[FactChange, ...]
     rule: AcrossRule
     damage: tuple[Finding, ...] = ()  # of the files of the stores
 
@@ -228,7 +228,7 @@ def _cases(data: Across) -> Iterator[Case]:
         yield Case("configuration", name, "error", f"{data.new.title} has no value of it")
 
 
-def change_lines(rows: Sequence[Change]) -> list[str]:
+def change_lines(rows: Sequence[FactChange]) -> list[str]:
     """What changed, fact by fact, then what is not recorded, then what stayed."""
     lines: list[str] = []
     changed: dict[tuple[str, str, str], list[str]] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
-from mpigraft.analysis import Line, Shift, sort_history
+from mpigraft.analysis import HistoryLine, Shift, sort_history
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, MissingError, NotJudged
 from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name
@@ -36,7 +36,7 @@ HALF = math.log(1.5)  # of a strip: half of its height, up and down from the fir
 class History:
     """Campaigns as lines, and which of them were accepted as a good state."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[HistoryLine, ...]
     campaigns: tuple[CampaignRecord, ...]
     accepted: tuple[str, ...]  # ids, the latest last
     findings: tuple[Finding, ...] = ()
@@ -108,7 +108,7 @@ class History:
             most = max(len(line.points) for line in self.lines)
             raise NotJudged.of("history-unjudged", campaigns=numbers.counted(most, "campaign"))
 
-    def _case(self, line: Line) -> Case:
+    def _case(self, line: HistoryLine) -> Case:
         key = line.key
         several = sum(other.key == key for other in self.lines) > 1
         over = f" over {numbers.size_span(line.sizes)}" if several else ""
@@ -126,11 +126,11 @@ class History:
             return Case(suite, key.configuration, "skipped", text)
         return Case(suite, key.configuration)
 
-    def _accepted_since(self, line: Line, index: int) -> bool:
+    def _accepted_since(self, line: HistoryLine, index: int) -> bool:
         return any(point.campaign in self.accepted for point in line.points[index:])
 
 
-def _slower_since(line: Line, shifts: Sequence[Shift]) -> tuple[Shift, float] | None:
+def _slower_since(line: HistoryLine, shifts: Sequence[Shift]) -> tuple[Shift, float] | None:
     """The change from which on a line has been slower than before all of `shifts`, and how much
     slower it is now; None where it is not."""
     sign = 1 if line.better is Better.LOWER else -1
@@ -172,7 +172,7 @@ def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
         yield from fold(f"slower: {text}")
 
 
-def _line(line: Line, bars: str) -> Iterator[str]:
+def _line(line: HistoryLine, bars: str) -> Iterator[str]:
     first, last = line.points[0].level, line.points[-1].level
     one = len(line.points) == 1  # nothing to hold it against
     ratio = "" if one else f", now {numbers.ratio(math.exp(last - first))}x the first"
@@ -197,7 +197,7 @@ def _p(p: float) -> str:
     return f"p {p:.2g}" if p >= LEAST_P else f"p below {LEAST_P:.0e}"
 
 
-def strip(line: Line, bars: str) -> str:
+def strip(line: HistoryLine, bars: str) -> str:
     """A sign for each of the last campaigns: the middle one is the first campaign's level, the ends
     1.5 times off."""
     levels = [point.level for point in line.points]
@@ -209,14 +209,14 @@ def _bar(log: float, bars: str) -> str:
     return bars[min(max(int(place), 0), len(bars) - 1)]
 
 
-def _document(line: Line) -> dict[str, Any]:
+def _document(line: HistoryLine) -> dict[str, Any]:
     row: dict[str, Any] = plain(line)
     row["key"] = line.key._asdict()
     row["points"] = [{**plain(point), "value": point.value} for point in line.points]
     return row
 
 
-def place_of(line: Line) -> str:
+def place_of(line: HistoryLine) -> str:
     """`2x64, cuda buffers, over 1 B to 1 KiB (11 sizes; 12 that not all campaigns have are left
     out)`: buffers and sizes where they are not the usual ones."""
     key, out = line.key, len(line.left_out)
@@ -229,9 +229,9 @@ def place_of(line: Line) -> str:
     return f"{key.layout}{buffers}, {over}"
 
 
-def lines_by_subject(lines: Sequence[Line]) -> list[list[Line]]:
+def lines_by_subject(lines: Sequence[HistoryLine]) -> list[list[HistoryLine]]:
     """Lines that share all but the configuration, their sizes too, in their order."""
-    groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[HistoryLine]] = defaultdict(list)
     for line in lines:
         groups[line.key[:-1], line.sizes].append(line)
     return list(groups.values())

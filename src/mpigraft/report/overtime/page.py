@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import mpigraft
-from mpigraft.analysis import Line
+from mpigraft.analysis import HistoryLine
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import Better, metric_name
@@ -111,13 +111,13 @@ def _machine(data: History, machine: str) -> Iterator[Html]:
         yield _table(lines)
 
 
-def _gain(line: Line) -> list[float]:
+def _gain(line: HistoryLine) -> list[float]:
     """Logarithms of how many times better than the first campaign each one is."""
     sign = -1 if line.better is Better.LOWER else 1
     return [sign * (point.level - line.points[0].level) for point in line.points]
 
 
-def _picture(lines: Sequence[Line], styles: Styles) -> Html:
+def _picture(lines: Sequence[HistoryLine], styles: Styles) -> Html:
     times = [_time(point.created) for line in lines for point in line.points]
     begin, wide = min(times), (max(times) - min(times)) or 1.0
     gains = [gain for line in lines for gain in _gain(line)]
@@ -161,7 +161,7 @@ def _picture(lines: Sequence[Line], styles: Styles) -> Html:
     return scrolling(drawn, "Picture, may scroll")
 
 
-def _dot(line: Line, index: int, place: tuple[float, float], gain: float, hue: int) -> Html:
+def _dot(line: HistoryLine, index: int, place: tuple[float, float], gain: float, hue: int) -> Html:
     point = line.points[index]
     text = (
         f"{point.created[:10]} {point.configuration}: "
@@ -192,16 +192,16 @@ def _ratios(half: float) -> list[float]:
     return [*(1 / step for step in reach), 1.0, *reach]
 
 
-def _marks(lines: Sequence[Line]) -> list[tuple[Line, int]]:
+def _marks(lines: Sequence[HistoryLine]) -> list[tuple[HistoryLine, int]]:
     """A mark for each campaign at which any line changed."""
-    marks: dict[str, tuple[Line, int]] = {}
+    marks: dict[str, tuple[HistoryLine, int]] = {}
     for line in lines:
         for shift in line.shifts:
             marks.setdefault(line.points[shift.index].campaign, (line, shift.index))
     return sorted(marks.values(), key=lambda mark: mark[0].points[mark[1]].created)
 
 
-def _changes(lines: Sequence[Line]) -> Html | None:
+def _changes(lines: Sequence[HistoryLine]) -> Html | None:
     """What the numbers of the marks mean."""
     rows = []
     for line, index in _marks(lines):
@@ -223,7 +223,7 @@ def _changes(lines: Sequence[Line]) -> Html | None:
     return el("ol", *rows) if rows else None
 
 
-def _table(lines: Sequence[Line]) -> Html:
+def _table(lines: Sequence[HistoryLine]) -> Html:
     heads = ("configuration", "campaigns", "first", "last", "last over first", "changes")
     rows = [
         table_row(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from mpigraft.report.markup import Html, el, foreign, scrolling
 from mpigraft.report.profile.text import seconds, size
-from mpigraft.trace import Peer, RankUse
+from mpigraft.trace import PeerTraffic, RankUse
 
 BAR, BAR_HIGH = 150, 11
 MOST_CELLS = 128  # of a side of the matrix
@@ -98,7 +98,7 @@ def _key(name: str, text: str) -> Html:
 # ------------------------------------------------------------------ who sends to whom
 
 
-def matrix_picture(peers: Iterable[Peer], ranks: int, title: str) -> Html:
+def matrix_picture(peers: Iterable[PeerTraffic], ranks: int, title: str) -> Html:
     """Rows send, columns receive; the colour is the logarithm of the bytes, or of the messages
     where none has bytes."""
     every = math.ceil(ranks / MOST_CELLS)

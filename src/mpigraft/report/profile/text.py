@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.numbers import counted, number
 from mpigraft.core.text import WIDTH, fold, join_some, printable
-from mpigraft.trace import OWN, Peer, Profile, RankUse, Routine
+from mpigraft.trace import OWN, PeerTraffic, Profile, RankUse, Routine
 
 NAMED = 3  # routines in the first line
 LEAST = 0.0005  # a smaller share is not named there
@@ -165,7 +165,7 @@ def _sizes(routines: list[Routine]) -> Table:
     return Table("sizes of messages", heads, tuple(rows))
 
 
-def _peers(peers: tuple[Peer, ...], top: int) -> Table:
+def _peers(peers: tuple[PeerTraffic, ...], top: int) -> Table:
     peers = tuple(one for one in peers if one.source != one.target) or peers
     rows = tuple(
         (f"{one.source} to {one.target}", one.kind.value, count(one.messages), size(one.bytes))

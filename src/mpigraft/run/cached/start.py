@@ -20,7 +20,7 @@ from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespa
 from mpigraft.core.lease import remove_leases, write_leases
 from mpigraft.core.process import end_stdin, serve_stdin
 from mpigraft.core.shared_memory import scarce_memory
-from mpigraft.run.cached.world import MAX_DOCUMENT, World, listed, open_regular, unlink_all
+from mpigraft.run.cached.world import MAX_DOCUMENT, StartedWorld, listed, open_regular, unlink_all
 from mpigraft.run.foreground import run_attached
 from mpigraft.run.scratch import new_folder
 
@@ -188,7 +188,7 @@ def start_job(
     name = new_folder(document["home"])
     if not name:
         return None
-    watch, stall, feeder = World(document, f"{document['home']}/{name}"), None, 0
+    watch, stall, feeder = StartedWorld(document, f"{document['home']}/{name}"), None, 0
     if watch.nodes > 1:
         from mpigraft.run.cached.stall import Stall
 
@@ -216,7 +216,9 @@ def start_job(
         watch.remove()
 
 
-def _judged(document: Document, watch: World, code: int, judge: Judge, *, fatal: bool) -> int:
+def _judged(
+    document: Document, watch: StartedWorld, code: int, judge: Judge, *, fatal: bool
+) -> int:
     """The exit code of a job whose program ended with `code`; `fatal`: it was ended, since a node
     keeps it from running."""
     # CPUs and GPUs take the full judgement, and so does a job that may have died of memory or of a

@@ -24,7 +24,7 @@ MAX_DOCUMENT = 16 * 1024 * 1024  # bytes
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  # of foreign JSON
 
 
-class World:
+class StartedWorld:
     """The ranks that have told of themselves so far, read line by line as they come
     (native/witness/rank_record.h says what is in a line).
 

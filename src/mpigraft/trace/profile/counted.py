@@ -24,12 +24,12 @@ from mpigraft.trace.profile.node_file import (
 from mpigraft.trace.profile.places import Places
 from mpigraft.trace.profile.values import (
     ENTRIES,
-    Peer,
+    CallSite,
     PeerKind,
+    PeerTraffic,
     Profile,
     RankUse,
     Routine,
-    Site,
     SizeUse,
     by_time,
     heaviest,
@@ -301,7 +301,7 @@ def _each(ranks: Sequence[Counted]) -> Iterator[RankUse]:
         )  # fmt: skip
 
 
-def _peers(ranks: Sequence[Counted]) -> list[Peer]:
+def _peers(ranks: Sequence[Counted]) -> list[PeerTraffic]:
     """Who sent to whom in the largest world; others have numbers of their own."""
     world = max(one.slot.size for one in ranks)
     sums: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
@@ -313,10 +313,10 @@ def _peers(ranks: Sequence[Counted]) -> list[Peer]:
                 own = sums[one.number, target, kind]
                 own[0] += messages
                 own[1] += total
-    return [Peer(a, b, KINDS[kind], n, total) for (a, b, kind), (n, total) in sums.items()]
+    return [PeerTraffic(a, b, KINDS[kind], n, total) for (a, b, kind), (n, total) in sums.items()]
 
 
-def _sites(ranks: Sequence[Counted], root: Path | None) -> tuple[Site, ...]:
+def _sites(ranks: Sequence[Counted], root: Path | None) -> tuple[CallSite, ...]:
     """Join call sites of all ranks that have one name."""
     sums: dict[tuple[str, tuple[str, ...]], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     name_of: dict[str, Callable[[int], str]] = {}
@@ -332,7 +332,7 @@ def _sites(ranks: Sequence[Counted], root: Path | None) -> tuple[Site, ...]:
             own[1] += one.seconds(site.ticks)
             own[2] += site.bytes
     found = (
-        Site(routine, frames, int(calls), time_s, int(total))
+        CallSite(routine, frames, int(calls), time_s, int(total))
         for (routine, frames), (calls, time_s, total) in sums.items()
     )
     return tuple(sorted(found, key=lambda s: (-(s.time_s or 0), -(s.calls or 0), s.frames)))

@@ -120,7 +120,7 @@ def read_node_file(path: Path) -> tuple[RankSlot, ...]:
             if size < START:
                 raise _refused(path, 0, f"it has {size} bytes, fewer than its head")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return _Reader(path, data).slots()
+                return _NodeFileReader(path, data).slots()
     except OSError as error:
         raise UsageError.of("trace-unreadable", path=path, reason=error.strerror) from error
     except ValueError as error:  # a folder or a pipe cannot be mapped
@@ -131,7 +131,7 @@ def _refused(path: Path, offset: int, reason: str) -> UsageError:
     return UsageError.of("trace-damaged", path=path, offset=offset, reason=reason)
 
 
-class _Reader:
+class _NodeFileReader:
     """One file. Offsets in it are absolute; those of a slot count from its start."""
 
     def __init__(self, path: Path, data: mmap.mmap) -> None:
@@ -206,7 +206,7 @@ class _Slot:
     """The part of a file that one rank has."""
 
     def __init__(
-        self, reader: _Reader, start: int, room: int, names: list[str], world: int
+        self, reader: _NodeFileReader, start: int, room: int, names: list[str], world: int
     ) -> None:
         self.reader, self.start, self.room = reader, start, room
         self.names, self.world = names, world

@@ -80,7 +80,7 @@ class RankUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class PeerTraffic:
     """What one rank of the world sent to another."""
 
     source: int
@@ -91,7 +91,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CallSite:
     """Where a routine is called from, the innermost frame first."""
 
     routine: str
@@ -117,8 +117,8 @@ class Profile:
     waits: bool = False  # waiting and moving were told apart
     routines: tuple[Routine, ...] = ()  # by time
     each: tuple[RankUse, ...] = ()
-    peers: tuple[Peer, ...] = ()
-    sites: tuple[Site, ...] = ()
+    peers: tuple[PeerTraffic, ...] = ()
+    sites: tuple[CallSite, ...] = ()
     notes: tuple[str, ...] = ()  # what was not counted, or is to be known of the figures
     exit_code: int | None = None
     labels: tuple[tuple[str, str], ...] = field(default=())  # MPI, transport, layout
@@ -163,6 +163,6 @@ def by_time(routines: Iterable[Routine]) -> tuple[Routine, ...]:
     return tuple(sorted(routines, key=order))
 
 
-def heaviest(peers: Iterable[Peer]) -> Iterator[Peer]:
+def heaviest(peers: Iterable[PeerTraffic]) -> Iterator[PeerTraffic]:
     """Yield pairs of ranks by bytes, over all kinds apart."""
     yield from sorted(peers, key=lambda p: (-p.bytes, -p.messages, p.source, p.target, p.kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mpigraft.trace.record.values import Call, Routine
+from mpigraft.trace.record.values import RecordedCall, RecordedRoutine
 
 IDS = "tcgowqmABDEGH"  # letters of one number of an object
 NUMBERS = "airkx"
@@ -77,14 +77,14 @@ def integers(values: Sequence[int]) -> bytes:
     return signed(len(values)) + b"".join(map(signed, steps))
 
 
-def read_call(data: bytes, routines: Sequence[Routine]) -> Call:
+def read_call(data: bytes, routines: Sequence[RecordedRoutine]) -> RecordedCall:
     """Read a signature. Raises Damage."""
     source = Bytes(data)
     number = source.unsigned()
     if number >= len(routines):
         raise Damage(f"a call is of routine {number}, which there is none of")
     routine = routines[number]
-    call = Call(routine, tuple(_field(letter, source) for letter in routine.fields))
+    call = RecordedCall(routine, tuple(_field(letter, source) for letter in routine.fields))
     if source.at != source.end:
         raise Damage(f"a call of MPI_{routine.name} has {source.end - source.at} bytes too many")
     return call
@@ -113,7 +113,7 @@ def _field(letter: str, source: Bytes) -> object:
     raise Damage(f"a field has the unknown letter {letter!r}")
 
 
-def write_call(number: int, routine: Routine, values: Sequence[object]) -> bytes:
+def write_call(number: int, routine: RecordedRoutine, values: Sequence[object]) -> bytes:
     """Write a call of routine `number` as a signature; `values` as `read_call` gives them."""
     parts = [unsigned(number)]
     for letter, value in zip(routine.fields, values, strict=True):

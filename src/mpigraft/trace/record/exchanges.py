@@ -9,7 +9,7 @@ from typing import Any
 
 from mpigraft.trace.record.coding import read_call
 from mpigraft.trace.record.types import TypeSizes
-from mpigraft.trace.record.values import Call, Leaf, RankRecord, Record
+from mpigraft.trace.record.values import CallRecord, Leaf, RankCalls, RecordedCall
 
 ROUTINES = ("Alltoallv", "Ialltoallv", "Alltoallw", "Ialltoallw", "Alltoall", "Ialltoall")
 WORLD, SELF = -1, -2  # communicators, as a record names them
@@ -79,7 +79,7 @@ class Exchange:
 
 
 @dataclass(slots=True)
-class _Row:
+class _Sends:
     """What one rank sent in an exchange."""
 
     sent: list[float]
@@ -92,19 +92,19 @@ class _Row:
 Key = tuple[str, int, int]  # routine, first rank of the group as one of the world, its size
 
 
-def find_exchanges(record: Record) -> tuple[Exchange, ...]:
+def find_exchanges(record: CallRecord) -> tuple[Exchange, ...]:
     """Every all-to-all of a record, the one that takes longest first. Groups with the same first
     rank and size count as one."""
-    rows: dict[Key, dict[int, _Row]] = {}
+    rows: dict[Key, dict[int, _Sends]] = {}
     for rank in record.ranks:
         for key, own, sent, leaf in _sends(rank):
-            row = rows.setdefault(key, {}).setdefault(own, _Row([0.0] * key[2]))
+            row = rows.setdefault(key, {}).setdefault(own, _Sends([0.0] * key[2]))
             _add(row, sent, leaf, rank.ticks_per_s)
     found = [_exchange(key, by_rank) for key, by_rank in rows.items() if len(by_rank) == key[2]]
     return tuple(sorted(found, key=lambda one: (-one.time_s, one.routine, one.ranks)))
 
 
-def _add(row: _Row, sent: tuple[int, ...], leaf: Leaf, rate: float) -> None:
+def _add(row: _Sends, sent: tuple[int, ...], leaf: Leaf, rate: float) -> None:
     for to, size in enumerate(sent):
         row.sent[to] += size * leaf.times
         row.sizes[size] += leaf.times
@@ -113,7 +113,7 @@ def _add(row: _Row, sent: tuple[int, ...], leaf: Leaf, rate: float) -> None:
     row.took_s += leaf.took / rate
 
 
-def _exchange(key: Key, by_rank: dict[int, _Row]) -> Exchange:
+def _exchange(key: Key, by_rank: dict[int, _Sends]) -> Exchange:
     ordered = [by_rank[rank] for rank in sorted(by_rank)]
     sizes: Counter[int] = Counter()
     for row in ordered:
@@ -129,7 +129,7 @@ def _exchange(key: Key, by_rank: dict[int, _Row]) -> Exchange:
     )
 
 
-def _sends(rank: RankRecord) -> Iterator[tuple[Key, int, tuple[int, ...], Leaf]]:
+def _sends(rank: RankCalls) -> Iterator[tuple[Key, int, tuple[int, ...], Leaf]]:
     """Each exchange of a rank: its key, the own rank in it, bytes to each rank, and the call."""
     calls = [read_call(text, rank.routines) for text in rank.signatures]
     types = TypeSizes()
@@ -159,13 +159,13 @@ def _note_group(groups: dict[int, tuple[int, int, int]], made: Any) -> None:
         groups[number] = (members[0], size, own)
 
 
-def _communicator(call: Call) -> int:
+def _communicator(call: RecordedCall) -> int:
     (number,) = call.of("c")
     assert isinstance(number, int)
     return number
 
 
-def _sent(call: Call, types: TypeSizes, size: int) -> tuple[int, ...]:
+def _sent(call: RecordedCall, types: TypeSizes, size: int) -> tuple[int, ...]:
     """Bytes to each rank of the group. In place, what is sent is what is received."""
     values: Any = call.values
     in_place = values[0] == IN_PLACE

@@ -22,7 +22,7 @@ from mpigraft.trace.profile.counted import read_counts
 from mpigraft.trace.profile.worlds import sort_counts
 from mpigraft.trace.record.coding import Damage, read_call
 from mpigraft.trace.record.rank_file import read_rank
-from mpigraft.trace.record.values import ABIS, Provenance, Record
+from mpigraft.trace.record.values import ABIS, CallRecord, Provenance
 
 FIRST = b"mpigraft application record 1\n"
 DIFFERS = "the ranks' records are not as long as its second line says"
@@ -119,7 +119,7 @@ def _unpack(body: bytes, lengths: Sequence[int]) -> Iterator[bytes]:
         raise Damage(DIFFERS)
 
 
-def read_record(file: RecordFile, path: Path) -> Record:
+def read_record(file: RecordFile, path: Path) -> CallRecord:
     """The ranks of a file as values. Raises UsageError."""
     ranks = []
     for number, part in enumerate(file.parts):
@@ -134,7 +134,7 @@ def read_record(file: RecordFile, path: Path) -> Record:
             reason = f"part {number} is of rank {rank.rank} of {rank.size}"
             raise UsageError.of("record-damaged", path=path, reason=reason)
         ranks.append(rank)
-    return Record(tuple(ranks), file.provenance)
+    return CallRecord(tuple(ranks), file.provenance)
 
 
 def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tuple[str, ...]]:

@@ -11,17 +11,17 @@ from mpigraft.trace.record.exchanges import WORLD, Exchange
 from mpigraft.trace.record.file import write_record
 from mpigraft.trace.record.rank_file import write_rank
 from mpigraft.trace.record.types import BYTE
-from mpigraft.trace.record.values import Leaf, Loop, Provenance, RankRecord, Routine
+from mpigraft.trace.record.values import Leaf, Loop, Provenance, RankCalls, RecordedRoutine
 
 CALLS = 200  # of a synthetic record
-ALLTOALLV = Routine("Alltoallv", "aIItaIItc")
-FINALIZE = Routine("Finalize", "")
+ALLTOALLV = RecordedRoutine("Alltoallv", "aIItaIItc")
+FINALIZE = RecordedRoutine("Finalize", "")
 TICKS_PER_S = 1e9
 Matrix = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LadderStep:
     """A synthetic record: its name, what it has that the step before has not, and its file."""
 
     name: str
@@ -65,11 +65,11 @@ STEPS: tuple[tuple[str, str, Callable[[Exchange], Matrix], bool], ...] = (
 )
 
 
-def make_ladder(exchange: Exchange) -> tuple[Step, ...]:
+def make_ladder(exchange: Exchange) -> tuple[LadderStep, ...]:
     """Make the steps, each with CALLS calls of MPI_Alltoallv on all its ranks."""
     none = (0.0,) * exchange.ranks
     return tuple(
-        Step(name, what, _record(matrix(exchange), exchange.gaps_s if gaps else none, name))
+        LadderStep(name, what, _record(matrix(exchange), exchange.gaps_s if gaps else none, name))
         for name, what, matrix, gaps in STEPS
     )
 
@@ -85,7 +85,7 @@ def _rank(matrix: Matrix, gap_s: float, rank: int) -> bytes:
     texts = (write_call(0, ALLTOALLV, values), write_call(1, FINALIZE, ()))
     gap = round(gap_s * TICKS_PER_S)
     nodes = (Loop(CALLS, (Leaf(0, CALLS, gap * CALLS, 0),)), Leaf(1, 1, 0, 0))
-    record = RankRecord(
+    record = RankCalls(
         rank, len(matrix), (ALLTOALLV, FINALIZE), texts, nodes, TICKS_PER_S,
         run_ticks=gap * CALLS, events=CALLS, world_collectives=CALLS,
     )  # fmt: skip

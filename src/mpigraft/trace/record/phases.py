@@ -17,12 +17,12 @@ from mpigraft.trace.record.coding import read_call
 from mpigraft.trace.record.values import (
     ABORTED,
     LACKS_END,
-    Call,
+    CallRecord,
     Leaf,
     Loop,
     Node,
-    RankRecord,
-    Record,
+    RankCalls,
+    RecordedCall,
 )
 
 BLOCKING = frozenset((
@@ -51,7 +51,7 @@ class Borders:
     """The borders of a rank. Numbers of communicators are used again when they are free, so
     whether a collective is one of all ranks depends on what was made before it."""
 
-    def __init__(self, rank: RankRecord) -> None:
+    def __init__(self, rank: RankCalls) -> None:
         calls = [read_call(text, rank.routines) for text in rank.signatures]
         self.rank = rank
         self._on = [_blocking_on(call) for call in calls]
@@ -117,12 +117,12 @@ class Borders:
         return calls
 
 
-def _blocking_on(call: Call) -> object:
+def _blocking_on(call: RecordedCall) -> object:
     """The communicator of a blocking collective; None: it is another call."""
     return call.of("c")[0] if call.routine.name in BLOCKING else None
 
 
-def _made(call: Call, size: int) -> list[tuple[int, bool]]:
+def _made(call: RecordedCall, size: int) -> list[tuple[int, bool]]:
     """The communicators that a call makes, and whether they have all ranks."""
     found = []
     for made in call.of("C"):
@@ -131,7 +131,7 @@ def _made(call: Call, size: int) -> list[tuple[int, bool]]:
     return found
 
 
-def whole_calls(record: Record) -> tuple[Calls, ...] | None:
+def whole_calls(record: CallRecord) -> tuple[Calls, ...] | None:
     """Which calls a replay of all makes: all of them (None), or those that every rank has of a
     record that ended early. Raises UsageError where there is no border to end at."""
     if not any(rank.lacks & (LACKS_END | ABORTED) for rank in record.ranks):
@@ -143,7 +143,7 @@ def whole_calls(record: Record) -> tuple[Calls, ...] | None:
     return tuple((0, rank.call_after(last)) for rank in ranks)
 
 
-def find_phases(record: Record) -> tuple[Phase, ...]:
+def find_phases(record: CallRecord) -> tuple[Phase, ...]:
     """The phases of a record; one where there is no border inside."""
     ranks = [*map(Borders, record.ranks)]
     last = min(rank.total for rank in ranks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from mpigraft.trace.record.coding import Bytes, Damage, unsigned
-from mpigraft.trace.record.values import Leaf, Loop, Node, RankRecord, Routine
+from mpigraft.trace.record.values import Leaf, Loop, Node, RankCalls, RecordedRoutine
 
 MAGIC = b"mpigraft-record\0"
 VERSION = 2
@@ -15,7 +15,7 @@ DEEPEST = 60  # loops in loops
 SIZES = range(1, 1 << 24)
 
 
-def read_rank(data: bytes) -> RankRecord:
+def read_rank(data: bytes) -> RankCalls:
     """Read what a rank wrote. Raises Damage."""
     if len(data) < HEAD.size:
         raise Damage(f"it has {len(data)} bytes, fewer than its head")
@@ -34,19 +34,19 @@ def read_rank(data: bytes) -> RankRecord:
     routines = _routines(data[HEAD.size : start])
     texts = _signatures(Bytes(data, start, middle), signatures)
     nodes = _nodes(Bytes(data, middle, end), len(texts))
-    return RankRecord(
+    return RankCalls(
         rank, size, routines, texts, nodes, rate, lacks, began, run, events, polls, collectives
     )
 
 
-def _routines(data: bytes) -> tuple[Routine, ...]:
+def _routines(data: bytes) -> tuple[RecordedRoutine, ...]:
     try:
         words = [
             data[at : at + TEXT].split(b"\0")[0].decode("ascii") for at in range(0, len(data), TEXT)
         ]
     except UnicodeDecodeError as error:
         raise Damage("a routine has no name") from error
-    return tuple(Routine(*pair) for pair in zip(words[::2], words[1::2], strict=True))
+    return tuple(RecordedRoutine(*pair) for pair in zip(words[::2], words[1::2], strict=True))
 
 
 def _signatures(source: Bytes, count: int) -> tuple[bytes, ...]:
@@ -88,7 +88,7 @@ def _bucket(source: Bytes) -> tuple[int, int, int, int]:
 MOST_GAPS = 64
 
 
-def write_rank(record: RankRecord) -> bytes:
+def write_rank(record: RankCalls) -> bytes:
     """Write a rank's record as the rank itself would."""
     routines = b"".join(
         text.encode("ascii").ljust(TEXT, b"\0")

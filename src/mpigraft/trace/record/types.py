@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpigraft.trace.record.values import Call
+from mpigraft.trace.record.values import RecordedCall
 
 # Of the predefined datatypes, in the order of PREDEFINED_TYPES (native/calls/record_file.h), for
 # compilers of 64-bit Linux.
@@ -29,7 +29,7 @@ class TypeSizes:
             return PREDEFINED[-1 - number] if -1 - number < len(PREDEFINED) else 0
         return self._made.get(number, 0)
 
-    def note(self, call: Call) -> None:
+    def note(self, call: RecordedCall) -> None:
         """Take in a call that makes a datatype."""
         if not call.routine.name.startswith("Type_") or "A" not in call.routine.fields:
             return

@@ -17,7 +17,7 @@ LACKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Routine:
+class RecordedRoutine:
     """A routine of MPI, without `MPI_`. `fields` has a letter for each value of its calls; empty:
     they are not recorded."""
 
@@ -49,10 +49,10 @@ Node = Leaf | Loop
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """A signature, read: the routine and a value for each of its fields."""
 
-    routine: Routine
+    routine: RecordedRoutine
     values: tuple[object, ...]
 
     def of(self, letter: str) -> list[object]:
@@ -62,12 +62,12 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class RankRecord:
+class RankCalls:
     """What one rank called. Times are ticks; there are `ticks_per_s` in a second."""
 
     rank: int
     size: int
-    routines: tuple[Routine, ...]
+    routines: tuple[RecordedRoutine, ...]
     signatures: tuple[bytes, ...]
     nodes: tuple[Node, ...]
     ticks_per_s: float = 1e9
@@ -111,10 +111,10 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CallRecord:
     """The ranks of an application, in their order."""
 
-    ranks: tuple[RankRecord, ...]
+    ranks: tuple[RankCalls, ...]
     provenance: Provenance = Provenance()
 
     @property

@@ -13,11 +13,11 @@ from mpigraft.report import exchange_lines
 from mpigraft.trace import Exchange, find_exchanges, make_ladder, read_record, read_record_file
 from mpigraft.trace.record.coding import read_call, write_call
 from mpigraft.trace.record.types import BYTE, PREDEFINED, TypeSizes
-from mpigraft.trace.record.values import Call, Leaf, RankRecord, Record, Routine
+from mpigraft.trace.record.values import CallRecord, Leaf, RankCalls, RecordedCall, RecordedRoutine
 
-ALLTOALLV = Routine("Alltoallv", "aIItaIItc")
-SPLIT = Routine("Comm_split", "ciiC")
-CONTIGUOUS = Routine("Type_contiguous", "itA")
+ALLTOALLV = RecordedRoutine("Alltoallv", "aIItaIItc")
+SPLIT = RecordedRoutine("Comm_split", "ciiC")
+CONTIGUOUS = RecordedRoutine("Type_contiguous", "itA")
 ROUTINES = (ALLTOALLV, SPLIT, CONTIGUOUS)
 DOUBLE = -13
 
@@ -66,8 +66,8 @@ def test_groups_and_datatypes_count() -> None:
             write_call(0, ALLTOALLV, (0, counts, (0, 5), 1, 0, (5, 0), (0, 5), 1, 1)),
         )
         nodes = (Leaf(0, 1, 0, 0), Leaf(1, 1, 0, 0), Leaf(2, 10, 20_000, 50_000))
-        ranks.append(RankRecord(rank, 4, ROUTINES, texts, nodes))
-    found = find_exchanges(Record(tuple(ranks)))
+        ranks.append(RankCalls(rank, 4, ROUTINES, texts, nodes))
+    found = find_exchanges(CallRecord(tuple(ranks)))
     assert [(one.ranks, one.calls) for one in found] == [(2, 10), (2, 10)]
     assert found[0].bytes_sent == ((120.0, 168.0), (0.0, 0.0))
     assert (found[0].zeros, found[0].silent, found[0].skew) == (0.5, 0.5, 2.0)
@@ -79,23 +79,25 @@ def test_groups_and_datatypes_count() -> None:
 
 
 def test_an_alltoall_has_even_blocks() -> None:
-    texts = (write_call(0, Routine("Alltoall", "aitaitc"), (0, 3, DOUBLE, 0, 3, DOUBLE, -1)),)
-    routines = (Routine("Alltoall", "aitaitc"),)
-    ranks = [RankRecord(n, 2, routines, texts, (Leaf(0, 4, 0, 0),)) for n in range(2)]
-    (one,) = find_exchanges(Record(tuple(ranks)))
+    texts = (
+        write_call(0, RecordedRoutine("Alltoall", "aitaitc"), (0, 3, DOUBLE, 0, 3, DOUBLE, -1)),
+    )
+    routines = (RecordedRoutine("Alltoall", "aitaitc"),)
+    ranks = [RankCalls(n, 2, routines, texts, (Leaf(0, 4, 0, 0),)) for n in range(2)]
+    (one,) = find_exchanges(CallRecord(tuple(ranks)))
     assert one.bytes_sent == ((24.0, 24.0), (24.0, 24.0))
 
 
-ALLTOALL = Routine("Alltoall", "aitaitc")
-ALLTOALLW = Routine("Alltoallw", "aIITaIITc")
+ALLTOALL = RecordedRoutine("Alltoall", "aitaitc")
+ALLTOALLW = RecordedRoutine("Alltoallw", "aIITaIITc")
 INT = -8
 
 
-def alone(routine: Routine, values: tuple[object, ...], ranks: int = 2) -> Exchange:
+def alone(routine: RecordedRoutine, values: tuple[object, ...], ranks: int = 2) -> Exchange:
     """The exchange of a record in which each rank makes one call."""
     text = write_call(0, routine, values)
-    made = [RankRecord(n, ranks, (routine,), (text,), (Leaf(0, 1, 0, 0),)) for n in range(ranks)]
-    (one,) = find_exchanges(Record(tuple(made)))
+    made = [RankCalls(n, ranks, (routine,), (text,), (Leaf(0, 1, 0, 0),)) for n in range(ranks)]
+    (one,) = find_exchanges(CallRecord(tuple(made)))
     return one
 
 
@@ -105,15 +107,17 @@ def alone(routine: Routine, values: tuple[object, ...], ranks: int = 2) -> Excha
     (ALLTOALLW, (0, (1, 4), (0, 9), (DOUBLE, INT), 0, (9, 9), (0, 9), (INT, INT), -1), (8, 16)),
     (ALLTOALLW, (1, (), (), (), 0, (1, 4), (0, 9), (INT, DOUBLE), -1), (4, 32)),
 ], ids=["alltoall in place", "in place", "alltoallw", "alltoallw in place"])  # fmt: skip
-def test_what_is_sent(routine: Routine, values: tuple[object, ...], sent: tuple[int, int]) -> None:
+def test_what_is_sent(
+    routine: RecordedRoutine, values: tuple[object, ...], sent: tuple[int, int]
+) -> None:
     """In place, it is what is received."""
     assert alone(routine, values).bytes_sent == (sent, sent)
 
 
 def test_an_exchange_with_oneself_is_one_of_a_single_rank() -> None:
     texts = (write_call(0, ALLTOALL, (0, 1, DOUBLE, 0, 1, DOUBLE, -2)),)
-    ranks = [RankRecord(n, 2, (ALLTOALL,), texts, (Leaf(0, 1, 0, n),)) for n in range(2)]
-    found = find_exchanges(Record(tuple(ranks)))
+    ranks = [RankCalls(n, 2, (ALLTOALL,), texts, (Leaf(0, 1, 0, n),)) for n in range(2)]
+    found = find_exchanges(CallRecord(tuple(ranks)))
     assert [one.bytes_sent for one in found] == [((8.0,),)] * 2
     assert found[0].took_s > found[1].took_s, "the one that takes longest comes first"
 
@@ -138,15 +142,15 @@ def test_a_copy_of_the_world_is_the_same_group() -> None:
             write_call(0, ALLTOALLV, (*given, 1)),
         )
         nodes = tuple(Leaf(n, 1, 0, 0) for n in range(3))
-        ranks.append(RankRecord(rank, 2, ROUTINES, texts, nodes))
-    (one,) = find_exchanges(Record(tuple(ranks)))
+        ranks.append(RankCalls(rank, 2, ROUTINES, texts, nodes))
+    (one,) = find_exchanges(CallRecord(tuple(ranks)))
     assert one.calls == 2
 
 
 def test_counts_of_fewer_ranks_are_no_exchange() -> None:
     texts = (write_call(0, ALLTOALLV, (0, (5,), (0,), DOUBLE, 0, (5,), (0,), DOUBLE, -1)),)
-    ranks = [RankRecord(n, 2, ROUTINES, texts, (Leaf(0, 1, 0, 0),)) for n in range(2)]
-    assert find_exchanges(Record(tuple(ranks))) == ()
+    ranks = [RankCalls(n, 2, ROUTINES, texts, (Leaf(0, 1, 0, 0),)) for n in range(2)]
+    assert find_exchanges(CallRecord(tuple(ranks))) == ()
 
 
 @pytest.mark.parametrize("made", [(1, 2, 0, ()), (0, 0, -1, ()), (2, 2, 0, (0, 1))])
@@ -156,17 +160,17 @@ def test_a_group_that_is_not_known_has_no_exchange(made: tuple[object, ...]) -> 
         write_call(0, ALLTOALLV, (0, (5, 7), (0, 5), DOUBLE, 0, (5, 0), (0, 5), DOUBLE, 1)),
     )
     nodes = (Leaf(0, 1, 0, 0), Leaf(1, 1, 0, 0))
-    ranks = [RankRecord(n, 2, ROUTINES, texts, nodes) for n in range(2)]
-    assert find_exchanges(Record(tuple(ranks))) == ()
+    ranks = [RankCalls(n, 2, ROUTINES, texts, nodes) for n in range(2)]
+    assert find_exchanges(CallRecord(tuple(ranks))) == ()
 
 
 def test_an_exchange_that_a_rank_lacks_is_left_out() -> None:
     """One that ended early may have made none."""
     texts = (write_call(0, ALLTOALL, (0, 1, DOUBLE, 0, 1, DOUBLE, -1)),)
-    one = RankRecord(0, 2, (ALLTOALL,), texts, (Leaf(0, 3, 0, 0),))
-    other = RankRecord(1, 2, (ALLTOALL,), texts, (Leaf(0, 2, 0, 0),))
-    assert find_exchanges(Record((one, RankRecord(1, 2, (), (), ())))) == ()
-    (found,) = find_exchanges(Record((one, other)))
+    one = RankCalls(0, 2, (ALLTOALL,), texts, (Leaf(0, 3, 0, 0),))
+    other = RankCalls(1, 2, (ALLTOALL,), texts, (Leaf(0, 2, 0, 0),))
+    assert find_exchanges(CallRecord((one, RankCalls(1, 2, (), (), ())))) == ()
+    (found,) = find_exchanges(CallRecord((one, other)))
     assert found.calls == 3
 
 
@@ -182,7 +186,7 @@ def test_figures_of_an_exchange() -> None:
 
 
 def test_a_program_without_exchanges_says_so() -> None:
-    (line,) = exchange_lines("./app", find_exchanges(Record((RankRecord(0, 1, (), (), ()),))))
+    (line,) = exchange_lines("./app", find_exchanges(CallRecord((RankCalls(0, 1, (), (), ()),))))
     assert "no all-to-all" in line
 
 
@@ -209,5 +213,5 @@ def test_sizes_of_made_datatypes(
     name: str, fields: str, values: tuple[object, ...], size: int
 ) -> None:
     types = TypeSizes()
-    types.note(Call(Routine(f"Type_{name}", fields), values))
+    types.note(RecordedCall(RecordedRoutine(f"Type_{name}", fields), values))
     assert types.of(1) == size

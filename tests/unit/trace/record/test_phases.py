@@ -11,11 +11,20 @@ import pytest
 from mpigraft.core.errors import UsageError
 from mpigraft.trace.record.coding import write_call
 from mpigraft.trace.record.phases import END, Borders, find_phases, whole_calls
-from mpigraft.trace.record.values import LACKS_END, Leaf, Loop, Node, RankRecord, Record, Routine
+from mpigraft.trace.record.values import (
+    LACKS_END,
+    CallRecord,
+    Leaf,
+    Loop,
+    Node,
+    RankCalls,
+    RecordedRoutine,
+)
 
 ROUTINES = (
-    Routine("Barrier", "c"), Routine("Send", "aitrkc"), Routine("Pcontrol", "i"),
-    Routine("Comm_split", "ciiC"), Routine("Ibarrier", "cH"),
+    RecordedRoutine("Barrier", "c"), RecordedRoutine("Send", "aitrkc"),
+    RecordedRoutine("Pcontrol", "i"), RecordedRoutine("Comm_split", "ciiC"),
+    RecordedRoutine("Ibarrier", "cH"),
 )  # fmt: skip
 TEXTS = (
     write_call(0, ROUTINES[0], (-1,)),
@@ -33,9 +42,9 @@ def leaf(number: int, gap: int = 100) -> Leaf:
     return Leaf(number, 1, gap, 0)
 
 
-def a_rank(nodes: Sequence[Node], rank: int = 0, lacks: int = 0) -> RankRecord:
-    ticks = sum(one.gap for one in RankRecord(0, 1, (), (), tuple(nodes)).leaves())
-    return RankRecord(rank, 2, ROUTINES, TEXTS, tuple(nodes), lacks=lacks, run_ticks=ticks)
+def a_rank(nodes: Sequence[Node], rank: int = 0, lacks: int = 0) -> RankCalls:
+    ticks = sum(one.gap for one in RankCalls(0, 1, (), (), tuple(nodes)).leaves())
+    return RankCalls(rank, 2, ROUTINES, TEXTS, tuple(nodes), lacks=lacks, run_ticks=ticks)
 
 
 def unfolded(nodes: Sequence[Node]) -> Iterator[int]:
@@ -84,7 +93,7 @@ def test_a_number_of_a_communicator_is_used_again() -> None:
         parts.append((*apart, leaf(JOIN), Loop(30, (leaf(OWN_BARRIER),)), leaf(MARK),
                       Loop(9, (leaf(OWN_BARRIER),))))  # fmt: skip
     ranks = [a_rank(nodes, number) for number, nodes in enumerate(parts)]
-    assert [one.calls for one in find_phases(Record(tuple(ranks)))] == [
+    assert [one.calls for one in find_phases(CallRecord(tuple(ranks)))] == [
         ((0, 35), (0, 72)), ((35, END), (72, END)),
     ]  # fmt: skip
 
@@ -92,12 +101,12 @@ def test_a_number_of_a_communicator_is_used_again() -> None:
 def test_steps_are_phases_and_marks_go_before_them() -> None:
     step = Loop(10, (leaf(SEND), leaf(BARRIER)))
     nodes: list[Node] = [leaf(BARRIER), step, leaf(BARRIER), Loop(5, (leaf(BARRIER),))]
-    both = Record((a_rank(nodes), a_rank(nodes, 1)))
+    both = CallRecord((a_rank(nodes), a_rank(nodes, 1)))
     # The one call between the two loops is a phase of its own.
     assert [one.calls[0] for one in find_phases(both)] == [(0, 1), (1, 21), (21, 22), (22, END)]
     assert all(one.calls[0] == one.calls[1] for one in find_phases(both))
     marked: list[Node] = [leaf(BARRIER), leaf(MARK), *nodes[1:]]
-    both = Record((a_rank(marked), a_rank(marked, 1)))
+    both = CallRecord((a_rank(marked), a_rank(marked, 1)))
     assert [one.calls[0] for one in find_phases(both)] == [(0, 1), (1, END)]
 
 
@@ -105,7 +114,7 @@ def test_times_of_phases_are_those_of_their_calls() -> None:
     """Those of the first rank, in seconds. What follows the last border is of the last phase."""
     nodes = (Loop(10, (leaf(SEND, 5_000), leaf(BARRIER, 1_000))), leaf(SEND, 500),
              Loop(20, (Leaf(BARRIER, 1, 1_000, 3_000),)), leaf(SEND, 50))  # fmt: skip
-    found = find_phases(Record((a_rank(nodes), a_rank((Loop(30, (leaf(BARRIER),)),), 1))))
+    found = find_phases(CallRecord((a_rank(nodes), a_rank((Loop(30, (leaf(BARRIER),)),), 1))))
     assert [one.number for one in found] == [1, 2]
     assert [one.calls[0] for one in found] == [(0, 20), (20, END)]
     assert [one.time_s * 1e9 for one in found] == pytest.approx([6_000, 4_550])
@@ -123,18 +132,18 @@ def test_short_steps_and_those_without_borders_are_no_phases() -> None:
         (leaf(BARRIER, 9_000), leaf(BARRIER, 9_000)): [(0, END)],
     }
     for nodes, ranges in calls.items():
-        assert [one.calls[0] for one in find_phases(Record((a_rank(nodes),)))] == ranges
+        assert [one.calls[0] for one in find_phases(CallRecord((a_rank(nodes),)))] == ranges
 
 
 def test_a_phase_that_a_rank_has_not_is_left_out() -> None:
     nodes: tuple[Node, ...] = (leaf(BARRIER), leaf(MARK), leaf(BARRIER), leaf(MARK), leaf(BARRIER))
     early = a_rank(nodes[:3], 1, lacks=LACKS_END)
-    found = find_phases(Record((a_rank(nodes), early)))
+    found = find_phases(CallRecord((a_rank(nodes), early)))
     assert [one.calls for one in found] == [((0, 1), (0, 1)), ((1, END), (1, END))]
 
 
 def test_a_program_without_borders_is_one_phase() -> None:
-    (phase,) = find_phases(Record((a_rank([Loop(9, (leaf(SEND),))]),)))
+    (phase,) = find_phases(CallRecord((a_rank([Loop(9, (leaf(SEND),))]),)))
     assert phase.calls == ((0, END),)
 
 
@@ -142,11 +151,11 @@ def test_a_record_that_ended_early_ends_for_all_at_one_border() -> None:
     """The first rank came to its third collective, the second to its second."""
     one = a_rank([Loop(3, (leaf(SEND), leaf(BARRIER))), leaf(SEND)])
     other = a_rank([Loop(2, (leaf(BARRIER), leaf(SEND)))], 1, lacks=LACKS_END)
-    assert whole_calls(Record((one, other))) == ((0, 4), (0, 3))
-    assert whole_calls(Record((one, one))) is None
+    assert whole_calls(CallRecord((one, other))) == ((0, 4), (0, 3))
+    assert whole_calls(CallRecord((one, one))) is None
     none = a_rank([leaf(SEND), leaf(OWN_BARRIER), leaf(IBARRIER)], lacks=LACKS_END)
     with pytest.raises(UsageError) as error:
-        whole_calls(Record((none,)))
+        whole_calls(CallRecord((none,)))
     assert error.value.code == "record-no-border"
 
 
@@ -154,6 +163,6 @@ def test_a_record_that_its_budget_ended_tells_how_much_it_has() -> None:
     whole = a_rank([leaf(SEND, 300), leaf(BARRIER, 700)])
     cut = replace(a_rank([leaf(SEND, 250), leaf(SEND, 250)], 1, LACKS_END), run_ticks=2000)
     cut = replace(cut, ticks_per_s=1000.0)
-    (note,) = Record((whole, cut)).notes()
+    (note,) = CallRecord((whole, cut)).notes()
     assert "the budget ended the record early after 0.5 of 2 s of the run" in note
     assert whole.recorded_s == whole.run_s

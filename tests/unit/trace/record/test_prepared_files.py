@@ -11,7 +11,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.trace import Prepared, Provenance, RecordFile, read_record_file, write_record
 from mpigraft.trace.record.prepared import KEPT_S
 from mpigraft.trace.record.rank_file import write_rank
-from mpigraft.trace.record.values import Leaf, RankRecord, Routine
+from mpigraft.trace.record.values import Leaf, RankCalls, RecordedRoutine
 
 HERE = Path("solver.record")
 
@@ -20,8 +20,8 @@ HERE = Path("solver.record")
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordFile:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))
-    routines, nodes = (Routine("Barrier", "c"),), (Leaf(0, 3, 5, 7),)
-    part = write_rank(RankRecord(0, 1, routines, (b"\x00\x01",), nodes, events=1))
+    routines, nodes = (RecordedRoutine("Barrier", "c"),), (Leaf(0, 3, 5, 7),)
+    part = write_rank(RankCalls(0, 1, routines, (b"\x00\x01",), nodes, events=1))
     HERE.write_bytes(write_record([part], Provenance("./solver", "openmpi@5.0.11", "ompi")))
     return read_record_file(HERE)
 

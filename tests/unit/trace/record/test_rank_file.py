@@ -8,15 +8,15 @@ import pytest
 
 from mpigraft.trace.record.coding import Bytes, Damage, read_call, signed, unsigned, write_call
 from mpigraft.trace.record.rank_file import read_rank, write_rank
-from mpigraft.trace.record.values import Leaf, Loop, Node, RankRecord, Routine
+from mpigraft.trace.record.values import Leaf, Loop, Node, RankCalls, RecordedRoutine
 
 ROUTINES = (
-    Routine("Barrier", "c"),
-    Routine("Alltoallv", "aIItaIItc"),
-    Routine("Comm_split", "ciiC"),
-    Routine("Waitsome", "iQXZ"),
-    Routine("Recv", "aitrkcz"),
-    Routine("Finalize", ""),
+    RecordedRoutine("Barrier", "c"),
+    RecordedRoutine("Alltoallv", "aIItaIItc"),
+    RecordedRoutine("Comm_split", "ciiC"),
+    RecordedRoutine("Waitsome", "iQXZ"),
+    RecordedRoutine("Recv", "aitrkcz"),
+    RecordedRoutine("Finalize", ""),
 )
 
 
@@ -50,14 +50,14 @@ def some_nodes(dice: random.Random, signatures: int, depth: int = 0) -> tuple[No
     return tuple(nodes)
 
 
-def some_record(seed: int) -> RankRecord:
+def some_record(seed: int) -> RankCalls:
     dice = random.Random(seed)
     texts = []
     for _ in range(dice.randint(1, 6)):
         number = dice.randrange(len(ROUTINES))
         values = some_values(dice, ROUTINES[number].fields)
         texts.append(write_call(number, ROUTINES[number], values))
-    return RankRecord(1, 4, ROUTINES, tuple(texts), some_nodes(dice, len(texts)), 2e9, events=5)
+    return RankCalls(1, 4, ROUTINES, tuple(texts), some_nodes(dice, len(texts)), 2e9, events=5)
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 63, -64, 64, 2**31, -(2**63), 2**63 - 1])

@@ -17,7 +17,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.trace import Provenance, collect_ranks, read_record, read_record_file, write_record
 from mpigraft.trace.record.file import FIRST
 from mpigraft.trace.record.rank_file import write_rank
-from mpigraft.trace.record.values import Leaf, Loop, RankRecord, Routine
+from mpigraft.trace.record.values import Leaf, Loop, RankCalls, RecordedRoutine
 from tests.builders.traces import ARank, write_node
 from tests.builders.witness import a_task
 
@@ -26,9 +26,9 @@ WHERE = Provenance("./app input", "openmpi@5.0.11", "ompi", date="2026-11-23")
 
 def parts(size: int = 2) -> list[bytes]:
     nodes = (Loop(3, (Leaf(0, 3, 5, 7), Leaf(1, 3, 5, 7))),)
-    texts, routines = (b"\x00\x01", b"\x00\x03"), (Routine("Barrier", "c"),)
+    texts, routines = (b"\x00\x01", b"\x00\x03"), (RecordedRoutine("Barrier", "c"),)
     return [
-        write_rank(RankRecord(rank, size, routines, texts, nodes, events=6)) for rank in range(size)
+        write_rank(RankCalls(rank, size, routines, texts, nodes, events=6)) for rank in range(size)
     ]
 
 

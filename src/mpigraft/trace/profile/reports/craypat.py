@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from mpigraft.core.text import printable
-from mpigraft.trace.profile.reports.text import Lines, routine_name
+from mpigraft.trace.profile.reports.text import ReportLines, routine_name
 from mpigraft.trace.profile.values import Profile, Routine, Spread, by_time
 
 HEAD = re.compile(r"^[^\S\n]*(?:#\s+CrayPat-lite Performance Statistics|CrayPat/X:)", re.MULTILINE)
@@ -33,7 +33,7 @@ NONE = ("--", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CrayPatRow:
     """A line of a table; the names of its columns are those of its head."""
 
     number: int
@@ -47,7 +47,7 @@ def is_craypat(text: str) -> bool:
 
 def parse_craypat(text: str, path: Path) -> Profile:
     """Make the profile of a report. Raises UsageError."""
-    lines = Lines(text, path)
+    lines = ReportLines(text, path)
     start = next((k for k, line in enumerate(lines.all) if TABLE.match(line)), -1)
     if start < 0:
         raise lines.refused(len(lines.all) - 1, "a report of CrayPat without a table of functions")
@@ -80,7 +80,7 @@ def parse_craypat(text: str, path: Path) -> Profile:
     )
 
 
-def _matches(lines: Lines, form: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
+def _matches(lines: ReportLines, form: re.Pattern[str]) -> Iterator[tuple[int, re.Match[str]]]:
     for number, line in enumerate(lines.all):
         match = form.match(line)
         if match:
@@ -92,7 +92,7 @@ def _named(fact: tuple[int, re.Match[str]] | None) -> str:
     return printable(PurePath(text).name if "/" in text else text)
 
 
-def _rows(lines: Lines, start: int) -> Iterator[Row]:
+def _rows(lines: ReportLines, start: int) -> Iterator[CrayPatRow]:
     """Yield the rows of a table, which ends with a double rule. Raises UsageError for one without
     a head or an end."""
     heads: list[str] = []
@@ -116,7 +116,7 @@ def _rows(lines: Lines, start: int) -> Iterator[Row]:
             continue
         if len(cells) != len(heads):
             raise lines.refused(number, f"{len(heads)} columns expected")
-        yield Row(number, cells[-1], dict(zip(heads[:-1], cells[:-1], strict=True)))
+        yield CrayPatRow(number, cells[-1], dict(zip(heads[:-1], cells[:-1], strict=True)))
     raise lines.refused(len(lines.all) - 1, "the table has no end: it was cut short")
 
 
@@ -127,18 +127,18 @@ def _longer(heads: list[str], cells: list[str]) -> list[str]:
     return [f"{a} {b}".strip() for a, b in zip(heads, cells, strict=True)]
 
 
-def _share(lines: Lines, row: Row) -> float:
+def _share(lines: ReportLines, row: CrayPatRow) -> float:
     word = next(iter(row.cells.values()))
     return lines.figure(word.rstrip("%"), row.number) / 100
 
 
-def _cell(lines: Lines, row: Row, *names: str) -> float | None:
+def _cell(lines: ReportLines, row: CrayPatRow, *names: str) -> float | None:
     word = next((row.cells[name] for name in names if name in row.cells), "")
     return None if word in NONE else lines.figure(word, row.number)
 
 
 def _run_time(
-    lines: Lines, fact: tuple[int, re.Match[str]] | None, rows: list[Row]
+    lines: ReportLines, fact: tuple[int, re.Match[str]] | None, rows: list[CrayPatRow]
 ) -> float | None:
     """The time of a rank on average: as it is stated, else the total of a trace."""
     if fact:
@@ -147,7 +147,9 @@ def _run_time(
     return _cell(lines, total, "Time") if total else None
 
 
-def _routine(lines: Lines, row: Row, ranks: int, run_s: float | None) -> Routine | None:
+def _routine(
+    lines: ReportLines, row: CrayPatRow, ranks: int, run_s: float | None
+) -> Routine | None:
     waiting = row.name.endswith(SYNC)
     name = routine_name(row.name.removesuffix(SYNC))
     if not name or row.name in GROUPS:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from mpigraft.core.text import printable
-from mpigraft.trace.profile.reports.text import Lines, routine_name
+from mpigraft.trace.profile.reports.text import ReportLines, routine_name
 from mpigraft.trace.profile.values import Profile, Routine, by_time
 
 HEAD = re.compile(r"^[^\S\n]*##IPM(?:v| v)?(\d[\w.]*)#*", re.MULTILINE)
@@ -30,7 +30,7 @@ def is_ipm(text: str) -> bool:
 
 def parse_ipm(text: str, path: Path) -> Profile:
     """Make the profile of the first report of a text. Raises UsageError."""
-    lines = Lines(text, path)
+    lines = ReportLines(text, path)
     start = next(k for k, line in enumerate(lines.all) if HEAD.match(line))
     version = HEAD.match(lines.all[start])
     assert version is not None
@@ -71,7 +71,7 @@ def parse_ipm(text: str, path: Path) -> Profile:
     )
 
 
-def _sums(lines: Lines, rows: list[tuple[int, str]]) -> dict[str, list[str]]:
+def _sums(lines: ReportLines, rows: list[tuple[int, str]]) -> dict[str, list[str]]:
     """{name: [total, average, lowest, highest]}; the first of each, which are seconds."""
     sums: dict[str, list[str]] = {}
     for number, row in rows:
@@ -83,7 +83,7 @@ def _sums(lines: Lines, rows: list[tuple[int, str]]) -> dict[str, list[str]]:
     return sums
 
 
-def _routines(lines: Lines, rows: list[tuple[int, str]]) -> Iterator[Routine]:
+def _routines(lines: ReportLines, rows: list[tuple[int, str]]) -> Iterator[Routine]:
     """Yield the rows of the first table of routines: name, seconds, calls, shares."""
     within = False
     for number, row in rows:

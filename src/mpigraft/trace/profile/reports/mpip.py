@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from mpigraft.core.text import printable
-from mpigraft.trace.profile.reports.text import Lines
-from mpigraft.trace.profile.values import Profile, RankUse, Routine, Site, by_time, spread_of
+from mpigraft.trace.profile.reports.text import ReportLines
+from mpigraft.trace.profile.values import CallSite, Profile, RankUse, Routine, by_time, spread_of
 
 HEAD = re.compile(r"^@ mpiP\s*$", re.MULTILINE)
 FACT = re.compile(r"@ ([^:]+?)\s*: (.*)")
@@ -34,7 +34,7 @@ def is_mpip(text: str) -> bool:
 
 def parse_mpip(text: str, path: Path) -> Profile:
     """Make the profile of a report. Raises UsageError."""
-    lines = Lines(text, path)
+    lines = ReportLines(text, path)
     facts, hosts = _facts(lines)
     sections = _sections(lines)
     if TIME not in sections:
@@ -47,7 +47,7 @@ def parse_mpip(text: str, path: Path) -> Profile:
     sums: dict[str, _Sum] = defaultdict(_Sum)
     for (name, site), own in counted.items():
         sites.append(
-            Site(name, names.get(site, (f"site {site}",)), own.calls, own.time_s, own.bytes)
+            CallSite(name, names.get(site, (f"site {site}",)), own.calls, own.time_s, own.bytes)
         )
         sums[name].add(own)
     ranks = len(each)
@@ -99,7 +99,7 @@ def _plus(one: int | None, other: int | None) -> int | None:
     return one if other is None else (one or 0) + other
 
 
-def _facts(lines: Lines) -> tuple[dict[str, str], dict[int, str]]:
+def _facts(lines: ReportLines) -> tuple[dict[str, str], dict[int, str]]:
     facts: dict[str, str] = {}
     hosts: dict[int, str] = {}
     for number, line in enumerate(lines.all):
@@ -114,7 +114,7 @@ def _facts(lines: Lines) -> tuple[dict[str, str], dict[int, str]]:
     return facts, hosts
 
 
-def _sections(lines: Lines) -> dict[str, list[Row]]:
+def _sections(lines: ReportLines) -> dict[str, list[Row]]:
     """{title: rows of words}, without rules and heads. Raises UsageError for a report that ends
     before its end."""
     sections: dict[str, list[Row]] = {}
@@ -132,7 +132,7 @@ def _sections(lines: Lines) -> dict[str, list[Row]]:
 
 
 def _ranks(
-    lines: Lines, rows: list[Row], hosts: dict[int, str]
+    lines: ReportLines, rows: list[Row], hosts: dict[int, str]
 ) -> tuple[tuple[RankUse, ...], float, float]:
     each = []
     total: tuple[float, float] | None = None
@@ -170,7 +170,7 @@ def _sites(rows: list[Row]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _counted(
-    lines: Lines, sections: dict[str, list[Row]], *, partial: bool
+    lines: ReportLines, sections: dict[str, list[Row]], *, partial: bool
 ) -> dict[tuple[str, str], _Sum]:
     """{(routine, site): figures}. Rows have a routine, a site, and then figures."""
     counted: dict[tuple[str, str], _Sum] = defaultdict(_Sum)
@@ -204,7 +204,7 @@ def _counted(
     return dict(counted)
 
 
-def _place(lines: Lines, number: int, words: list[str], *lengths: int) -> tuple[str, str]:
+def _place(lines: ReportLines, number: int, words: list[str], *lengths: int) -> tuple[str, str]:
     """Routine and site of a row. Raises UsageError for one of another length."""
     if len(words) not in lengths or not words[0].isidentifier() or not words[1].isdigit():
         raise lines.refused(number, "this is no row of a call site")

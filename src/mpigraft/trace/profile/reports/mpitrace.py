@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
-from mpigraft.trace.profile.reports.text import Lines, routine_name
+from mpigraft.trace.profile.reports.text import ReportLines, routine_name
 from mpigraft.trace.profile.values import Profile, RankUse, Routine, SizeUse, by_time
 
 HEAD = re.compile(r"^[^\S\n]*Data for MPI rank (\d{1,9}) of (\d{1,9}):", re.MULTILINE)
@@ -29,7 +29,7 @@ def is_mpitrace(text: str) -> bool:
 
 def parse_mpitrace(text: str, path: Path) -> Profile:
     """Make the profile of one rank's file. Raises UsageError."""
-    lines = Lines(text, path)
+    lines = ReportLines(text, path)
     start = next(k for k, line in enumerate(lines.all) if HEAD.match(line))
     match = HEAD.match(lines.all[start])
     assert match is not None
@@ -121,7 +121,7 @@ def _added(parts: list[Routine]) -> Routine:
     )
 
 
-def _refuse_cut(lines: Lines, rank: int, ranks: int, rows: int) -> None:
+def _refuse_cut(lines: ReportLines, rank: int, ranks: int, rows: int) -> None:
     """Raise UsageError for a file of rank 0 that ends before its table of ranks, or within."""
     last = len(lines.all) - 1
     if rank == 0 and ranks > 1 and not rows:
@@ -130,14 +130,14 @@ def _refuse_cut(lines: Lines, rank: int, ranks: int, rows: int) -> None:
         raise lines.refused(last, f"the times of {rows} of {ranks} ranks: it was cut short")
 
 
-def _sums(lines: Lines) -> Iterator[tuple[str, float]]:
+def _sums(lines: ReportLines) -> Iterator[tuple[str, float]]:
     for number, line in enumerate(lines.all):
         match = SUM.match(line)
         if match:
             yield match[1], lines.figure(match[2], number)
 
 
-def _routines(lines: Lines, start: int, sizes: dict[str, list[SizeUse]]) -> Iterator[Routine]:
+def _routines(lines: ReportLines, start: int, sizes: dict[str, list[SizeUse]]) -> Iterator[Routine]:
     """Yield the rows of the first table: name, calls, average bytes, seconds."""
     for number, line in enumerate(lines.all[start:], start):
         if SUM.match(line) or line.startswith(SIZES):
@@ -157,7 +157,7 @@ def _routines(lines: Lines, start: int, sizes: dict[str, list[SizeUse]]) -> Iter
         yield Routine(name, time_s, round(calls), round(calls * mean), sizes=own)
 
 
-def _sizes(lines: Lines, start: int) -> dict[str, list[SizeUse]]:
+def _sizes(lines: ReportLines, start: int) -> dict[str, list[SizeUse]]:
     """The distributions: a head with the routine, then rows of calls, bytes, seconds."""
     found: dict[str, list[SizeUse]] = {}
     rows: list[SizeUse] | None = None
@@ -179,7 +179,7 @@ def _sizes(lines: Lines, start: int) -> dict[str, list[SizeUse]]:
     return found
 
 
-def _each(lines: Lines) -> Iterator[RankUse]:
+def _each(lines: ReportLines) -> Iterator[RankUse]:
     """Yield the ranks of the summary that rank 0 writes; older versions name no host."""
     heads: list[str] = []
     for number, line in enumerate(lines.all):

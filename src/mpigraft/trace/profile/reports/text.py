@@ -13,7 +13,7 @@ LARGEST = 1e18  # of any figure: seconds, bytes or calls
 ROUTINE = re.compile(r"P?MPI_(\w+)", re.IGNORECASE)
 
 
-class Lines:
+class ReportLines:
     """A report line by line."""
 
     def __init__(self, text: str, path: Path) -> None:
