@@ -18,7 +18,7 @@ from mpigraft.analysis.comparison import compare
 from mpigraft.bench import pipeline
 from mpigraft.bench.schedule import benchmarks, campaign
 from mpigraft.cli.progress import Progress
-from mpigraft.core.model import Verdict
+from mpigraft.core.model import Measured, Verdict
 from mpigraft.discovery import inventory
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
@@ -56,9 +56,8 @@ def main() -> None:
         store = Store(given.store or Path(folder))
         identity = pipeline.run_campaign(planned, machine, store, progress)
         record = store.campaign(identity)
-        found = compare(
-            record, store.configurations(identity), store.values(identity), baseline=None
-        )
+        arms, values = store.configurations(identity), store.values(identity)
+        found = compare(Measured(record, tuple(arms), (), (), tuple(values)))
     cells = [cell for group in found.groups for cell in group.cells]
     counted = Counter(cell.verdict for cell in cells)
     false = counted[Verdict.FASTER] + counted[Verdict.SLOWER]

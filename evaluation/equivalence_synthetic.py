@@ -23,7 +23,7 @@ from evaluation.verdicts_synthetic import (
     Floats,
     campaign,
     campaigns_option,
-    configurations,
+    measured,
     standard,
     value_rows,
 )
@@ -64,7 +64,7 @@ def shares(rounds: int, shape: str, truth: str, campaigns: int, *, seed: int = 1
         logs[2] += truths
         rows = value_rows(zip(("base", "base", "other"), (0, 1, 0), logs, strict=True))
         record = campaign(number, rounds)
-        (group,) = compare(record, configurations("other"), rows, margin=MARGIN).groups
+        (group,) = compare(measured(record, ("other",), rows), margin=MARGIN).groups
         equivalent += group.curve is Verdict.EQUIVALENT
         pooled += group.joint is not None
         low, high = equivalence.joint_bounds(

@@ -18,7 +18,7 @@ from mpigraft.analysis.comparison import compare
 from mpigraft.bench import pipeline
 from mpigraft.bench.schedule import campaign
 from mpigraft.cli.progress import Progress
-from mpigraft.core.model import Verdict
+from mpigraft.core.model import Measured, Verdict
 from mpigraft.discovery import inventory
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
@@ -54,8 +54,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, progress.bar:
         store = Store(Path(folder))
         identity = pipeline.run_campaign(planned, machine, store, progress)
-        record, values = store.campaign(identity), store.values(identity)
-        found = compare(record, store.configurations(identity), values, baseline=None)
+        arms, values = store.configurations(identity), store.values(identity)
+        found = compare(Measured(store.campaign(identity), tuple(arms), (), (), tuple(values)))
     slower = 0
     worst = 0.0
     for group in found.groups:

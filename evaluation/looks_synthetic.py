@@ -27,7 +27,7 @@ from evaluation.verdicts_synthetic import (
     Floats,
     campaign,
     campaigns_option,
-    configurations,
+    measured,
     standard,
     value_rows,
 )
@@ -117,7 +117,7 @@ def _ended(record: CampaignRecord, launches: dict[str, Floats]) -> tuple[CellGro
             ]
             + [(name, 0, launches[name][:end]) for name, end in zip(names, ends, strict=True)]
         )
-        groups = compare(record, configurations(*names), rows, over=range(look.rounds)).groups
+        groups = compare(measured(record, names, rows), over=range(look.rounds)).groups
         over.update({g.configuration: g.look for g in groups if g.look is not None})
         if len(over) == len(names):
             break

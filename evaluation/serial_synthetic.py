@@ -24,7 +24,7 @@ from evaluation.verdicts_synthetic import (
     Floats,
     campaign,
     campaigns_option,
-    configurations,
+    measured,
     value_rows,
 )
 from mpigraft.analysis.comparison import compare
@@ -69,7 +69,7 @@ def shares(rounds: int, rho: float, campaigns: int, *, seed: int = 1) -> Shares:
     count = np.zeros(5)
     for number in range(campaigns):
         rows = values(rng, rounds, rho)
-        groups = compare(campaign(number, rounds), configurations(*TRUTH), rows).groups
+        groups = compare(measured(campaign(number, rounds), TRUTH, rows)).groups
         twin, slow = (next(g for g in groups if g.configuration == n) for n in TRUTH)
         count += (
             sum(c.verdict in WINS for c in twin.cells) / SIZES,

@@ -33,6 +33,7 @@ from mpigraft.core.model import (
     ConfigurationRecord,
     LaunchRecord,
     LaunchState,
+    Measured,
     Measurement,
     Origin,
 )
@@ -70,12 +71,12 @@ def main() -> None:
         launches = fill(store, rounds, given.allocations, shape)
         wrote = time.perf_counter() - began
         campaign = store.campaign()
-        configurations = store.configurations(campaign.id)
+        arms = tuple(store.configurations(campaign.id))
         read, values = fastest(lambda: store.values(campaign.id))
         stored = store.launches(campaign.id)
         told, found = fastest(
             lambda: (
-                judge_campaign(campaign, configurations, values, stored),
+                judge_campaign(Measured(campaign, arms, (), tuple(stored), tuple(values))),
                 campaign_findings(values, (), stored, {}),
             )[0]
         )

@@ -26,6 +26,7 @@ from mpigraft.core.model import (
     CampaignRecord,
     CellGroup,
     ConfigurationRecord,
+    Measured,
     Origin,
     ValueRow,
     Verdict,
@@ -77,7 +78,7 @@ def rates(
     for number in range(campaigns):
         spread = rng.uniform(*variation)
         rows = values(rng, rounds, spread, shape, allocations, between)
-        comparison = compare(campaign(number, rounds), configurations(*TRUTH), rows)
+        comparison = compare(measured(campaign(number, rounds), TRUTH, rows))
         for group in comparison.groups:
             _count(group, count)
             chance += group.by_chance if group.configuration == "twin" else 0.0
@@ -149,6 +150,10 @@ def campaign(seed: int, rounds: int, plan: str = "{}") -> CampaignRecord:
 def configurations(*names: str) -> list[ConfigurationRecord]:
     """The baseline and others."""
     return [ConfigurationRecord("c", name, name, "{}") for name in ("base", *names)]
+
+
+def measured(record: CampaignRecord, names: Iterable[str], rows: Iterable[ValueRow]) -> Measured:
+    return Measured(record, tuple(configurations(*names)), (), (), tuple(rows))
 
 
 def value_rows(

@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from mpigraft.analysis import comparison as under_test
+from mpigraft.analysis import comparison
 from mpigraft.core.model import (
+    AllocationRecord,
+    CampaignRecord,
     CellGroup,
     Comparison,
+    ConfigurationRecord,
     Finding,
+    LaunchRecord,
+    Measured,
     ValueRow,
     Verdict,
 )
 from tests.builders.campaigns import CAMPAIGN, arms
 
 
-def compared(rows: Sequence[ValueRow], **changes: object) -> Comparison:
+def side_of(
+    record: CampaignRecord,
+    configurations: Iterable[ConfigurationRecord],
+    rows: Iterable[ValueRow],
+    launches: Iterable[LaunchRecord] = (),
+    allocations: Iterable[AllocationRecord] = (),
+) -> Measured:
+    return Measured(record, tuple(configurations), tuple(allocations), tuple(launches), tuple(rows))
+
+
+def compare(
+    record: CampaignRecord,
+    configurations: Iterable[ConfigurationRecord],
+    rows: Iterable[ValueRow],
+    launches: Iterable[LaunchRecord] = (),
+    allocations: Iterable[AllocationRecord] = (),
+    **options: Any,
+) -> Comparison:
+    side = side_of(record, configurations, rows, launches, allocations)
+    return comparison.compare(side, **options)
+
+
+def compared(rows: Sequence[ValueRow], **changes: Any) -> Comparison:
     names = sorted({r.configuration for r in rows} - {"base"})
     rounds = 1 + max(r.round for r in rows)
     record = replace(CAMPAIGN, rounds=rounds)
-    return under_test.compare(record, arms(*names), rows, **changes)  # type: ignore[arg-type]
+    return compare(record, arms(*names), rows, **changes)
 
 
-def only(comparison: Comparison) -> CellGroup:
-    (group,) = comparison.groups
+def only(made: Comparison) -> CellGroup:
+    (group,) = made.groups
     return group
 
 

@@ -45,6 +45,8 @@ BASE, FAST, TWIN = "mpich@5.0.2/ucx", "openmpi@5.0.11/ob1-sm", "openmpi@5.0.11/o
 LATENCY = Benchmark("native", "latency")
 SIZES = (1, 1024)
 
+ALL = Shard()
+
 
 class Killed(BaseException):
     """What a signal is to the pipeline."""
@@ -141,7 +143,7 @@ def run(
     made: Made,
     folder: Path,
     asked: Campaign,
-    share: Shard = pipeline.ALL,
+    share: Shard = ALL,
     resume: CampaignRecord | None = None,
     node: str = "",
 ) -> str:
@@ -172,4 +174,5 @@ def run(
         patch.setattr(pipeline, "refuse_changed_files", lambda *_: made.before(len(made.steps)))
         patch.setattr(measurement, "launch_outcome", lambda *_: _Outcome(made))
         patch.setattr(measurement, "launch_record", record)
-        return pipeline.run_campaign(asked, MACHINE, Store(folder), made, resume, nodes, share)
+        part = pipeline.JobPart(nodes, share)
+        return pipeline.run_campaign(asked, MACHINE, Store(folder), made, resume, part)

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from mpigraft.analysis.comparison import compare
 from mpigraft.bench import submission as jobs
 from mpigraft.bench.measurement import place
 from mpigraft.core.clock import utc_now
@@ -26,6 +25,7 @@ from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store
 from testbed.cluster import HOST, Cluster
 from testbed.slurm import Slurm
+from tests.builders.comparisons import compare
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 

@@ -18,83 +18,61 @@ from mpigraft.core.model import (
     Benchmark,
     CampaignRecord,
     ConfigurationRecord,
-    LaunchRecord,
-    ValueRow,
+    Measured,
     layout_order,
 )
 
-Swapped = tuple[
-    CampaignRecord,
-    tuple[ConfigurationRecord, ...],
-    tuple[ValueRow, ...],
-    tuple[LaunchRecord, ...],
-]
 
-
-def swap_arms(
-    what: str,
-    campaign: CampaignRecord,
-    configurations: tuple[ConfigurationRecord, ...],
-    values: tuple[ValueRow, ...],
-    launches: tuple[LaunchRecord, ...] = (),
-) -> Swapped:
+def swap_arms(what: str, side: Measured) -> Measured:
     """Put what is compared, configurations, layouts or an option of benchmarks, where
     `judge_campaign` takes configurations. Raises as `swap_layouts` and `swap_option`."""
     match what:
         case "configurations":
-            return campaign, configurations, values, launches
+            return side
         case "layouts":
-            return swap_layouts(campaign, configurations, values, launches)
-    return swap_option(what, campaign, configurations, values, launches)
+            return swap_layouts(side)
+    return swap_option(what, side)
 
 
-def swap_layouts(
-    campaign: CampaignRecord,
-    configurations: Sequence[ConfigurationRecord],
-    values: Sequence[ValueRow],
-    launches: Sequence[LaunchRecord] = (),
-) -> Swapped:
+def swap_layouts(side: Measured) -> Measured:
     """Swap layouts and configurations in what `judge_campaign` takes.
 
     The baseline is the first layout of the plan; of an import, the smallest.
     Raises MissingError for values of one layout only.
     """
-    keys = tuple(dict.fromkeys(row.layout for row in values))
+    campaign = side.campaign
+    keys = tuple(dict.fromkeys(row.layout for row in side.values))
     if len(keys) < 2:
         raise MissingError.of("layouts-too-few", name=campaign.name, count=len(keys))
-    labels = labels_of(configurations, values)
-    return (
-        replace(campaign, baseline=_first_planned(campaign, keys)),
-        tuple(ConfigurationRecord(campaign.id, key, key, "{}") for key in keys),
-        tuple(
+    labels = labels_of(side.configurations, side.values)
+    return replace(
+        side,
+        campaign=replace(campaign, baseline=_first_planned(campaign, keys)),
+        configurations=tuple(ConfigurationRecord(campaign.id, key, key, "{}") for key in keys),
+        values=tuple(
             row._replace(configuration=row.layout, layout=labels[row.configuration])
-            for row in values
+            for row in side.values
         ),
-        tuple(
+        launches=tuple(
             replace(
                 launch,
                 configuration=launch.layout,
                 layout=labels.get(launch.configuration, launch.configuration),
             )
-            for launch in launches
+            for launch in side.launches
         ),
     )
 
 
-def swap_option(
-    option: str,
-    campaign: CampaignRecord,
-    configurations: Sequence[ConfigurationRecord],
-    values: Sequence[ValueRow],
-    launches: Sequence[LaunchRecord] = (),
-) -> Swapped:
+def swap_option(option: str, side: Measured) -> Measured:
     """Put the values of an option of benchmarks in the place of configurations, which stand in the
     place of layouts then. Benchmarks without the option are left out.
 
     The baseline is the last value by letters. Raises UsageError where no benchmark has the option,
     MissingError where all have the same value.
     """
-    keys = {row.benchmark for row in values}
+    campaign = side.campaign
+    keys = {row.benchmark for row in side.values}
     split = {key: _without(option, key) for key in keys}
     named = sorted({value for value, _ in split.values() if value})
     if not named:
@@ -103,33 +81,36 @@ def swap_option(
         raise UsageError.of("across-unknown", across=option, choices=choices)
     if len(named) < 2:
         raise MissingError.of("option-one-value", name=campaign.name, option=option, value=named[0])
-    labels = labels_of(configurations, values)
-    places = {row.layout for row in values}
+    labels = labels_of(side.configurations, side.values)
+    places = {row.layout for row in side.values}
 
     def place(configuration: str, layout: str) -> str:
         label = labels.get(configuration, configuration)
         return label if len(places) < 2 else f"{layout} {label}"
 
-    return (
-        replace(campaign, baseline=named[-1]),
-        tuple(ConfigurationRecord(campaign.id, value, value, "{}") for value in named),
-        tuple(
+    return replace(
+        side,
+        campaign=replace(campaign, baseline=named[-1]),
+        configurations=tuple(
+            ConfigurationRecord(campaign.id, value, value, "{}") for value in named
+        ),
+        values=tuple(
             row._replace(
                 configuration=split[row.benchmark][0],
                 benchmark=split[row.benchmark][1],
                 layout=place(row.configuration, row.layout),
             )
-            for row in values
+            for row in side.values
             if split[row.benchmark][0]
         ),
-        tuple(
+        launches=tuple(
             replace(
                 launch,
                 configuration=value,
                 layout=place(launch.configuration, launch.layout),
                 program=key,
             )
-            for launch in launches
+            for launch in side.launches
             for value, key in (_without(option, launch.program or "native:"),)
             if value
         ),

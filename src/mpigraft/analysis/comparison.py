@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mpigraft.analysis import completion, summary
@@ -30,13 +31,12 @@ from mpigraft.analysis.noise import limit_of, margins_of, noise_of, pairs_of
 from mpigraft.analysis.statistics import serial
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
-    AllocationRecord,
     CampaignRecord,
     CellGroup,
     Comparison,
-    ConfigurationRecord,
     Finding,
     LaunchRecord,
+    Measured,
     Origin,
     ValueRow,
     layout_order,
@@ -47,28 +47,25 @@ ANY = 1.0  # a level that every joint test passes
 
 
 def compare(
-    campaign: CampaignRecord,
-    configurations: Sequence[ConfigurationRecord],
-    values: Sequence[ValueRow],
+    side: Measured,
     *,
     baseline: str | None = None,
     margin: float = MARGIN,
-    allocations: Sequence[AllocationRecord] = (),
-    launches: Sequence[LaunchRecord] = (),
     over: Collection[int] | None = None,
 ) -> Comparison:
     """Compare every configuration of a campaign with its baseline, or with `baseline`: an id, a
     key, or the beginning of one. `margin` is a fraction: 0.03 calls 3 % equivalent.
 
-    With `allocations`, a round that a kill split is still one round if it went on on the same
-    host. With `launches`, failed launches withhold verdicts. `over` are the finished rounds; the
+    With allocations, a round that a kill split is still one round if it went on on the same
+    host. With launches, failed launches withhold verdicts. `over` are the finished rounds; the
     default is all that have values. Of several looks, those whose rounds are over are taken.
     Raises UsageError for an unknown baseline or configurations of another campaign, MissingError
     when there is nothing to compare.
     """
-    _check_input(campaign, configurations, values)
-    labels = labels_of(configurations, values)
-    sort = partial(table_of, hosts={a.id: a.nodes for a in allocations}, labels=labels)
+    campaign, values, launches = side.campaign, side.values, side.launches
+    _check_input(side)
+    labels = labels_of(side.configurations, values)
+    sort = partial(table_of, hosts={a.id: a.nodes for a in side.allocations}, labels=labels)
     table = sort(values)
     key, baseline_findings = _select_baseline(baseline, campaign, labels, values)
     planned = campaign_looks(campaign)
@@ -108,33 +105,21 @@ def compare(
 
 
 def judge_campaign(
-    campaign: CampaignRecord,
-    configurations: Sequence[ConfigurationRecord],
-    values: Sequence[ValueRow],
-    launches: Sequence[LaunchRecord],
+    side: Measured,
     *,
     baseline: str | None = None,
     margin: float = MARGIN,
-    allocations: Sequence[AllocationRecord] = (),
     over: Collection[int] | None = None,
 ) -> Comparison:
     """Compare as `compare` does, and withhold verdicts for which the campaign is too noisy."""
-    return withhold_verdicts(
-        partial(
-            compare,
-            campaign,
-            configurations,
-            baseline=baseline,
-            margin=margin,
-            allocations=allocations,
-            launches=launches,
-            over=over,
-        ),
-        values,
-        undisturbed(values, launches),
-        labels_of(configurations, values),
-        margin,
-    )
+
+    def again(values: Sequence[ValueRow]) -> Comparison:
+        same = replace(side, values=tuple(values))
+        return compare(same, baseline=baseline, margin=margin, over=over)
+
+    clean = undisturbed(side.values, side.launches)
+    labels = labels_of(side.configurations, side.values)
+    return withhold_verdicts(again, side.values, clean, labels, margin)
 
 
 def _rounds_begun(
@@ -148,15 +133,12 @@ def _rounds_begun(
     return dict(rounds)
 
 
-def _check_input(
-    campaign: CampaignRecord,
-    configurations: Sequence[ConfigurationRecord],
-    values: Sequence[ValueRow],
-) -> None:
+def _check_input(side: Measured) -> None:
     """Raise UsageError for configurations of another campaign, MissingError for no values."""
-    if others := {c.campaign for c in configurations} - {campaign.id}:
+    campaign = side.campaign
+    if others := {c.campaign for c in side.configurations} - {campaign.id}:
         raise UsageError.of("campaigns-mixed", other=min(others), campaign=campaign.id)
-    if not values:
+    if not side.values:
         raise MissingError.of("campaign-empty", name=campaign.name, campaign=campaign.id[:8])
 
 

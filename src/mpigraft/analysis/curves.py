@@ -86,7 +86,17 @@ class PairedCurve(JudgedCurve):
             middles = candidate - baseline
             spreads = lows = highs = np.full(len(self.sizes), np.nan)
         off, widest = self.steps.sum(axis=0), self.steps.max(axis=0)
-        return Columns(baseline, candidate, middles, lows, highs, counts, spreads, off, widest)
+        return Columns(
+            old=baseline,
+            new=candidate,
+            middles=middles,
+            lows=lows,
+            highs=highs,
+            counts=counts,
+            spreads=spreads,
+            coarse=off,
+            widest=widest,
+        )
 
     def _by_chance(self, limit: float) -> float:
         """Count the cells that would be faster or slower if there were no difference: each size

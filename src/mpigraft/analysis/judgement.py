@@ -49,6 +49,20 @@ class Columns(NamedTuple):
     widest: Floats  # the coarser side's step
 
 
+class CellRow(NamedTuple):
+    """The values of one size, as in `Columns`."""
+
+    old: float
+    new: float
+    middle: float
+    low: float
+    high: float
+    rounds: int
+    spread: float
+    coarse: float
+    widest: float
+
+
 class Pooled(NamedTuple):
     """All sizes of a curve together, as logarithms."""
 
@@ -78,19 +92,19 @@ class JudgedCurve(ABC):
         bound = self._joint_bound(limits.margin) if whole is Verdict.EQUIVALENT else None
         key, dependence = self.key, self.dependence
         group = CellGroup(
-            key.benchmark,
-            key.metric,
-            self.metric.unit,
-            key.layout,
-            key.buffers,
-            self.label,
-            cells,
-            curve_verdict(cells, whole, test.p, limits.level, bound),
-            test.p,
-            from_log(pooled.middle),
-            _exp_or_none(low),
-            _exp_or_none(high),
-            crossovers(cells),
+            benchmark=key.benchmark,
+            metric=key.metric,
+            unit=self.metric.unit,
+            layout=key.layout,
+            buffers=key.buffers,
+            configuration=self.label,
+            cells=cells,
+            curve=curve_verdict(cells, whole, test.p, limits.level, bound),
+            curve_p=test.p,
+            pooled=from_log(pooled.middle),
+            pooled_low=_exp_or_none(low),
+            pooled_high=_exp_or_none(high),
+            crossovers=crossovers(cells),
             curve_p_alone=test.alone,
             by_chance=self._by_chance(limits.winner),
             repeats=test.repeats,
@@ -104,32 +118,20 @@ class JudgedCurve(ABC):
 
     def _cells(self, limits: Limits) -> tuple[Cell, ...]:
         columns = (np.asarray(column).tolist() for column in self._columns())
+        rows = map(CellRow._make, zip(*columns, strict=True))
         return tuple(
-            self._cell(limits, size, *row) for size, *row in zip(self.sizes, *columns, strict=True)
+            self._cell(limits, size, row) for size, row in zip(self.sizes, rows, strict=True)
         )
 
-    def _cell(
-        self,
-        limits: Limits,
-        size: int,
-        old: float,
-        new: float,
-        middle: float,
-        low: float,
-        high: float,
-        count: int,
-        spread: float,
-        coarse: float,
-        widest: float,
-    ) -> Cell:
-        low, high = low - coarse, high + coarse
+    def _cell(self, limits: Limits, size: int, row: CellRow) -> Cell:
+        low, high, count = row.low - row.coarse, row.high + row.coarse, row.rounds
         verdict = decide(low, high, self.metric.better, count, limits.margin, limits.winner)
-        verdict = resolved(verdict, new - old, widest)
+        verdict = resolved(verdict, row.new - row.old, row.widest)
         needed = None
         if verdict is Verdict.INCONCLUSIVE:
-            edges = narrowed(limits.margin, limits.winner, coarse)
-            needed = rounds_needed(middle, spread, count, *edges)
-        absolute = (from_log(old), from_log(new), from_log(middle))
+            edges = narrowed(limits.margin, limits.winner, row.coarse)
+            needed = rounds_needed(row.middle, row.spread, count, *edges)
+        absolute = (from_log(row.old), from_log(row.new), from_log(row.middle))
         return Cell(size, *absolute, _exp_or_none(low), _exp_or_none(high), verdict, count, needed)
 
     @abstractmethod

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.importing.sources import Unmatched as Unmatched
     from mpigraft.bench.importing.sources import collect_sources as collect_sources
     from mpigraft.bench.measurement import LaunchOutcome as LaunchOutcome
+    from mpigraft.bench.pipeline import JobPart as JobPart
     from mpigraft.bench.pipeline import run_campaign as run_campaign
     from mpigraft.bench.schedule.again import benchmark_command as benchmark_command
     from mpigraft.bench.schedule.again import native_launches as native_launches

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -35,7 +35,6 @@ from mpigraft.core.lease import holding_leases
 from mpigraft.core.lock import nodes_lock
 from mpigraft.core.model import (
     Allocation,
-    AllocationRecord,
     CampaignRecord,
     Configuration,
     ConfigurationRecord,
@@ -57,6 +56,17 @@ from mpigraft.store import Store, Writer
 ALL = Shard()
 
 
+@dataclass(frozen=True, slots=True)
+class JobPart:
+    """The part of a campaign that one job measures."""
+
+    nodes: Allocation = THIS_HOST
+    share: Shard = ALL
+
+
+ALONE = JobPart()
+
+
 class Watch(Protocol):
     """Hears of a campaign's progress; cli shows it."""
 
@@ -72,14 +82,14 @@ def run_campaign(
     store: Store,
     watch: Watch,
     resume: CampaignRecord | None = None,
-    nodes: Allocation = THIS_HOST,
-    share: Shard = ALL,
+    part: JobPart = ALONE,
 ) -> str:
-    """Run a campaign, or what is left of campaign `resume`, on `nodes`, and return its id. Of its
-    rounds this job measures `share`; others of the same campaign may run at the same time.
+    """Run a campaign, or what is left of campaign `resume`, and return its id. Of its rounds this
+    job measures its `part`; others of the same campaign may run at the same time.
 
     Raises LaunchFailed or TransportMismatch when a configuration that was named did not run as
     asked, and MissingError when the store cannot be written; what was measured until then stays."""
+    nodes, share = part.nodes, part.share
     programs = {c.key: _natives(c, machine, asked) for c in asked.configurations}
     files = {c.key: launch_files(c, programs[c.key], asked.files(c)) for c in asked.configurations}
     make = partial(
@@ -87,22 +97,22 @@ def run_campaign(
     )
     with _lock(asked, nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
-        known = (store.evidence(record.id, every=True), store.allocations(record.id))
+        made = shards.read_made(store, record.id)
         allocation = allocation_record(record.id, machine, nodes)
-        made = (store.launches(record.id), *known, allocation.nodes)
+        here = allocation.nodes
         stops = Stops(record, store, share, watch.looked)
-        pending = shards.pending_steps(schedule_launches(asked), share, *made, stops.ended())
+        pending = shards.pending_steps(schedule_launches(asked), share, made, here, stops.ended())
         steps = stops.remaining_steps(pending)
         allocation = replace(allocation, share=str(share), steps=len(steps))
         writer.add_allocation(allocation)
         watch.began(asked, len(steps))
-        refused = shards.refused(*known, allocation.nodes)
 
-        def look(configuration: Configuration, layout: Layout) -> Evidence:
-            return evidence_of(configuration, layout, programs[configuration.key], run.start, nodes)
+        def judge(one: Configuration, layout: Layout) -> EvidenceRecord:
+            evidence = evidence_of(one, layout, programs[one.key], run.start, nodes)
+            return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
         trouble: list[MpigraftError] = []
-        ready = set(_prove(asked, allocation, refused, look, writer, watch, trouble))
+        ready = set(_prove(asked, shards.refused(made, here), judge, writer, watch, trouble))
         failed: Counter[Work] = Counter()
         for step in steps:
             pair = shards.pair(step)
@@ -182,15 +192,14 @@ def _announce(
 
 def _prove(
     asked: Campaign,
-    nodes: AllocationRecord,
     refused: set[Pair],
-    judge: Callable[[Configuration, Layout], Evidence],
+    judge: Callable[[Configuration, Layout], EvidenceRecord],
     writer: Writer,
     watch: Watch,
     trouble: list[MpigraftError],
 ) -> Iterator[Pair]:
-    """Probe every configuration on every layout, or take the evidence of an earlier probe of
-    the same contents on this boot of this host; yield the pairs that run as asked. A refusal of
+    """Judge every configuration on every layout, by a probe or by an earlier one of the same
+    contents on this boot of this host; yield the pairs that run as asked. A refusal of
     one that was named is `trouble` at the end: a job's nodes are not given back for it. Without
     its baseline a campaign says nothing, so that ends it at once."""
     for configuration in asked.configurations:
@@ -201,10 +210,9 @@ def _prove(
                 continue  # refused here when it began: its rounds would lack a first half
             if time.monotonic() >= asked.deadline:
                 return
-            evidence = judge(configuration, layout)
-            writer.add_evidence(
-                EvidenceRecord(nodes.campaign, configuration.key, layout.key, evidence, nodes.id)
-            )
+            record = judge(configuration, layout)
+            evidence = record.evidence
+            writer.add_evidence(record)
             watch.proved(configuration, layout, evidence)
             if evidence.ok:
                 yield configuration.key, layout.key

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from mpigraft.bench.measurement import place
 from mpigraft.bench.schedule.campaign import Step
 from mpigraft.core.model import AllocationRecord, EvidenceRecord, LaunchRecord, LaunchState, Shard
+from mpigraft.store import Store
 
 GIVE_UP_AFTER = 2  # launches in a row without a value: the configuration is not started again
 
@@ -20,12 +22,23 @@ Work = tuple[str, str, str]  # the same, and the program that a launch starts (S
 Place = tuple[int, str, str, int, str]  # Step.place
 
 
+class Made(NamedTuple):
+    """What the store has of a campaign when a job begins."""
+
+    launches: Sequence[LaunchRecord]
+    evidence: Sequence[EvidenceRecord]
+    allocations: Sequence[AllocationRecord]
+
+
+def read_made(store: Store, campaign: str) -> Made:
+    evidence = store.evidence(campaign, every=True)
+    return Made(store.launches(campaign), evidence, store.allocations(campaign))
+
+
 def pending_steps(
     steps: Sequence[Step],
     share: Shard,
-    launches: Iterable[LaunchRecord],
-    evidence: Iterable[EvidenceRecord],
-    allocations: Iterable[AllocationRecord],
+    made: Made,
     here: str,
     ended: Mapping[Pair, int] | None = None,
 ) -> tuple[Step, ...]:
@@ -34,15 +47,15 @@ def pending_steps(
     A round is done where, on one set of nodes, every launch was made but those of pairs that had
     been refused, and of programs that had been given up there.
     """
-    nodes = {a.id: a.nodes for a in allocations}
-    made: dict[str, list[LaunchRecord]] = defaultdict(list)
-    for launch in launches:
-        made[nodes.get(launch.allocation, "")].append(launch)
-    out: dict[str, set[Work | Pair]] = {where: {*given_up(r)} for where, r in made.items()}
-    for record in evidence:
+    nodes = {a.id: a.nodes for a in made.allocations}
+    launches: dict[str, list[LaunchRecord]] = defaultdict(list)
+    for launch in made.launches:
+        launches[nodes.get(launch.allocation, "")].append(launch)
+    out: dict[str, set[Work | Pair]] = {where: {*given_up(r)} for where, r in launches.items()}
+    for record in made.evidence:
         if not record.evidence.ok and (where := nodes.get(record.allocation, "")) in out:
             out[where].add((record.configuration, record.layout))
-    places = {where: {place(launch) for launch in rows} for where, rows in made.items()}
+    places = {where: {place(launch) for launch in rows} for where, rows in launches.items()}
     ended = ended or {}
     due = [s for s in steps if share.has(s.round) and s.round < ended.get(pair(s), s.round + 1)]
     done = _done(due, places, out)
@@ -96,13 +109,11 @@ def given_up(launches: Iterable[LaunchRecord]) -> set[Work]:
     }
 
 
-def refused(
-    evidence: Iterable[EvidenceRecord], allocations: Iterable[AllocationRecord], here: str
-) -> set[Pair]:
-    """Pairs that were refused on the nodes `here`, or by a version that kept no nodes."""
-    nodes = {a.id: a.nodes for a in allocations}
+def refused(made: Made, here: str) -> set[Pair]:
+    """List pairs that were refused on the nodes `here`, or by a version that kept no nodes."""
+    nodes = {a.id: a.nodes for a in made.allocations}
     return {
         (e.configuration, e.layout)
-        for e in evidence
+        for e in made.evidence
         if not e.evidence.ok and nodes.get(e.allocation, here) == here
     }

@@ -27,6 +27,7 @@ from mpigraft.core.model import (
     CellGroup,
     LaunchRecord,
     Look,
+    Measured,
     Shard,
 )
 from mpigraft.store import Store
@@ -102,16 +103,14 @@ def _groups(campaign: CampaignRecord, store: Store, look: Look) -> list[tuple[Pa
     values = [row for row in every if row.round < look.rounds and not is_link(row)]
     if not values:
         return []
-    allocations = store.allocations(campaign.id)
-    launches = [x for x in store.launches(campaign.id) if x.round < look.rounds]
-    comparison = judge_campaign(
+    side = Measured(
         campaign,
-        configurations,
-        values,
-        launches,
-        allocations=allocations,
-        over=range(look.rounds),
+        tuple(configurations),
+        tuple(store.allocations(campaign.id)),
+        tuple(x for x in store.launches(campaign.id) if x.round < look.rounds),
+        tuple(values),
     )
+    comparison = judge_campaign(side, over=range(look.rounds))
     keys = {label: key for key, label in labels_of(configurations, values).items()}
     return [((keys[g.configuration], g.layout), g) for g in comparison.groups]
 

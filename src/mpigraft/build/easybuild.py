@@ -42,7 +42,7 @@ from mpigraft.build.records import (
 from mpigraft.build.values import BuildPlan, BuildStep
 from mpigraft.core import env
 from mpigraft.core.errors import MissingError
-from mpigraft.core.process import run_command
+from mpigraft.core.process import Listener, run_command
 from mpigraft.core.text import printable
 from mpigraft.core.write import write_whole
 from mpigraft.knowledge import version_numbers
@@ -136,7 +136,9 @@ def _build(
             write_record(step, plan, folders, builder, BEGUN)
             argv = [*command, *_again(step, plan, folders), file]
             inside = environment(environ) | own_rows(folders)
-            done = run_command([*_guard(), *argv], env=inside, limit_s=LIMIT_S, listen=meter.listen)
+            done = run_command(
+                [*_guard(), *argv], env=inside, limit_s=LIMIT_S, listener=Listener(meter.listen)
+            )
             if not done.ok or not module_files(folders.modules / module_name(step, plan)):
                 raise failure_of(step, done, folders)
         _finish(step, plan, folders, tool, builder)

@@ -52,14 +52,14 @@ def build_host(
     files = source_files(options.sources) if options.sources else {}
     patches = {patch.file for package in packages().values() for patch in package.patches}
     host = BuildHost(
-        machine.cpu.architecture,
-        features & (frozenset(FABRICS) | {"xpmem", "gdrcopy"}),
-        offers,
-        frozenset(files),
-        options.sources is not None,
-        {name: _digest(files[name]) for name in sorted(patches & files.keys())},
-        machine.hostname,
-        _glibc() if options.here else "",
+        architecture=machine.cpu.architecture,
+        features=features & (frozenset(FABRICS) | {"xpmem", "gdrcopy"}),
+        provided=offers,
+        sources=frozenset(files),
+        offline=options.sources is not None,
+        patches={name: _digest(files[name]) for name in sorted(patches & files.keys())},
+        name=machine.hostname,
+        glibc=_glibc() if options.here else "",
     )
     if options.stack is None:
         return host

@@ -102,14 +102,14 @@ def _plan(
         ]  # fmt: skip
         archive = choice.archive(package, version)
         step = BuildStep(
-            package,
-            archive,
-            tuple(sorted(needs_of(package, chain, version))),
-            _configure(package, version, present),
-            chain[name],
-            chosen[name].why,
-            chosen[name].source,
-            tuple(patches),
+            package=package,
+            archive=archive,
+            needs=tuple(sorted(needs_of(package, chain, version))),
+            configure=_configure(package, version, present),
+            why=chain[name],
+            chosen=chosen[name].why,
+            source=chosen[name].source,
+            patches=tuple(patches),
             packed=bool(archive.git) and archive.file not in choice.host.sources,
         )
         steps.append(step)

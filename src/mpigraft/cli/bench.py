@@ -299,6 +299,7 @@ def measure(store: Store, task: Task) -> str:
     """Run a campaign, or what is left of one, and return its id; empty for a dry run, which prints
     what would be started."""
     from mpigraft.bench import (
+        JobPart,
         agreed_campaign,
         extend_campaign,
         plan_campaign,
@@ -338,9 +339,8 @@ def measure(store: Store, task: Task) -> str:
     try:
         progress = Progress()
         with progress.bar:
-            return run_campaign(
-                campaign, machine, store, progress, record, task.allocation, task.share
-            )
+            part = JobPart(task.allocation, task.share)
+            return run_campaign(campaign, machine, store, progress, record, part)
     except SystemExit:  # a signal: the end of a job, as a rule
         tell("mpigraft: stopped by a signal; what was measured is stored, and --resume continues")
         raise

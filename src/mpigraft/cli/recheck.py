@@ -85,7 +85,17 @@ def command(
     nodes = common.find_nodes(hosts, hostfile, agent)
     place = here or bool(hosts or hostfile)
     repeats = reference.id if reference else ""
-    task = Task(spec, nodes, None, Shard(), place, dry_run, repeats, deadline, bool(reference))
+    task = Task(
+        spec=spec,
+        allocation=nodes,
+        resume=None,
+        share=Shard(),
+        here=place,
+        dry_run=dry_run,
+        repeats=repeats,
+        deadline=deadline,
+        apart=bool(reference),
+    )
     task = replace(task, wait=wait, locked=not ignore_lock)
     form = Form(json, brief, accept, junit, minutes)
     if reference is None:

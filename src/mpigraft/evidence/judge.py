@@ -178,7 +178,7 @@ def _assess_all(
 
         def assessed(due: ProbePhase | None) -> TrafficFinding:
             wire = wire_state(due, classes)
-            return assess(kind, peer, signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
+            return assess((kind, peer), signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
 
         names = named_interfaces(configuration.rows, phase.wire) if phase else ()
         finding = assessed(phase and due_counters(phase, names, hosts))

@@ -31,7 +31,7 @@ from mpigraft.core.model import (
     Placement,
 )
 from mpigraft.core.noexec import refuse_noexec
-from mpigraft.core.process import Completed, run_command
+from mpigraft.core.process import Completed, Listener, run_command
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.evidence import judge, keys
 from mpigraft.evidence.causes import ends_launch, is_cause, named_causes
@@ -181,7 +181,9 @@ def _wait(launch: Launch, limit_s: float) -> Completed:
     write_files(launch)
     env = dict(launch.env)
     argv = stamped(launch.argv)
-    return run_command(argv, env=env, cwd=launch.cwd, limit_s=limit_s, ends=ends_launch)
+    return run_command(
+        argv, env=env, cwd=launch.cwd, limit_s=limit_s, listener=Listener(ends=ends_launch)
+    )
 
 
 def stamped(argv: Sequence[str]) -> list[str]:

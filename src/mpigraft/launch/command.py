@@ -73,14 +73,14 @@ def prepare_launch(request: LaunchRequest) -> Launch:
     if inside and plan and context:
         words = _engine_around_launcher(plan, context, rows, words)
     return Launch(
-        (*_guard(request), *words),
-        tuple(sorted(environment.items())),
-        request.cwd,
-        request.limit_s,
-        request.witness,
-        command.files,
-        tuple((row.name, row.value) for row in rows if row.scope is not Scope.RANK),
-        _children(request, order, context, environment),
+        argv=(*_guard(request), *words),
+        env=tuple(sorted(environment.items())),
+        cwd=request.cwd,
+        limit_s=request.limit_s,
+        witness=request.witness,
+        files=command.files,
+        decided=tuple((row.name, row.value) for row in rows if row.scope is not Scope.RANK),
+        children=_children(request, order, context, environment),
     )
 
 

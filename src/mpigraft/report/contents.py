@@ -15,6 +15,7 @@ from mpigraft.core.model import (
     ConfigurationRecord,
     EvidenceRecord,
     LaunchRecord,
+    Measured,
     ValueRow,
 )
 
@@ -66,12 +67,11 @@ def load_report(
     values, links = _values(store, campaign)
     labels = analysis.labels_of(configurations, (*values, *links))
     judged = tuple(x.without("maybe-cut") for x in launches) if partial else launches
-    compared = (campaign, configurations, values, launches)
+    side = Measured(campaign, configurations, allocations, launches, values)
     comparison = analysis.judge_campaign(
-        *analysis.swap_arms(across, *compared),
+        analysis.swap_arms(across, side),
         baseline=baseline,
         margin=margin,
-        allocations=allocations,
         over=rounds_over(launches, allocations),
     )
     evidence = tuple(store.evidence(campaign.id))

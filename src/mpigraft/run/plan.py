@@ -168,8 +168,9 @@ def plan_job(
         plan = replace(choice.plan, passed=(*choice.plan.passed, *own))
         configuration = replace(configuration, graft=plan)
     job = Job(
-        spec, configuration, layout, programs, passed, program, binds, (), nodes, places, others,
-        subject.sources,
+        spec=spec, configuration=configuration, layout=layout, natives=programs, passed=passed,
+        program=program, binds=binds, lines=(), allocation=nodes, placement=places,
+        others=others, sources=subject.sources,
     )  # fmt: skip
     return replace(
         job,

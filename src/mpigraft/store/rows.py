@@ -68,8 +68,9 @@ def values_of(rows: Iterable[tuple[Any, ...]], buffers: Mapping[str, str]) -> It
     name = cache(printable)
     for key, layout, place, turn, replica, benchmark, metric, size, value, resolution in rows:
         yield ValueRow(
-            name(key), name(layout), name(place), turn, replica, name(benchmark), name(metric),
-            size, value, buffers.get(name(key), "host"), resolution,
+            configuration=name(key), layout=name(layout), allocation=name(place), round=turn,
+            replica=replica, benchmark=name(benchmark), metric=name(metric), size=size,
+            value=value, buffers=buffers.get(name(key), "host"), resolution=resolution,
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import mpigraft
 from mpigraft.analysis import across
-from mpigraft.analysis.comparison import compare
+from mpigraft.analysis.comparison import compare as judged
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
     CampaignRecord,
@@ -24,6 +24,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.report import json as as_json
 from mpigraft.report.contents import ReportData
+from tests.builders.comparisons import compare, side_of
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/compare.json").read_text())
 
@@ -48,7 +49,7 @@ VALUES = tuple(
 
 
 def test_layouts_are_compared_for_each_configuration() -> None:
-    comparison = compare(*across.swap_layouts(CAMPAIGN, CONFIGURATIONS, VALUES)[:3])
+    comparison = judged(across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, VALUES)))
     assert comparison.baseline == "1x4"
     cells = {(g.layout, g.configuration): g.cells[0] for g in comparison.groups}
     assert set(cells) == {("mpi@a", "1x2x2"), ("mpi@b", "1x2x2")}
@@ -57,8 +58,8 @@ def test_layouts_are_compared_for_each_configuration() -> None:
 
 
 def test_another_layout_may_be_the_baseline() -> None:
-    swapped = across.swap_layouts(CAMPAIGN, CONFIGURATIONS, VALUES)
-    comparison = compare(*swapped[:3], baseline="1x2x2")
+    swapped = across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, VALUES))
+    comparison = judged(swapped, baseline="1x2x2")
     assert {g.configuration for g in comparison.groups} == {"1x4"}
     assert all(c.verdict is Verdict.SLOWER for g in comparison.groups for c in g.cells)
 
@@ -78,22 +79,22 @@ FORMS = tuple(
 
 def test_values_of_an_option_are_compared_for_each_configuration() -> None:
     """Benchmarks without the option are left out."""
-    swapped = across.swap_option("halo", CAMPAIGN, CONFIGURATIONS, (*VALUES, *FORMS))
-    comparison = compare(*swapped[:3])
+    swapped = across.swap_option("halo", side_of(CAMPAIGN, CONFIGURATIONS, (*VALUES, *FORMS)))
+    comparison = judged(swapped)
     assert comparison.baseline == "packed"
     (group,) = comparison.groups
     assert (group.benchmark, group.configuration) == ("mini:dirac,seed=1", "indexed")
     assert group.layout == "1x4 mpi@a"
     assert group.cells[0].verdict is Verdict.SLOWER
     assert group.cells[0].ratio == pytest.approx(1.5, rel=0.01)
-    assert compare(*swapped[:3], baseline="indexed").groups[0].configuration == "packed"
+    assert judged(swapped, baseline="indexed").groups[0].configuration == "packed"
 
 
 def test_launches_of_an_option_follow_its_values() -> None:
     launch = campaign_launch("mini:dirac,halo=indexed,seed=1")
     native = campaign_launch("")
-    swapped = across.swap_option("halo", CAMPAIGN, CONFIGURATIONS, FORMS, (launch, native))
-    (kept,) = swapped[3]
+    swapped = across.swap_option("halo", side_of(CAMPAIGN, CONFIGURATIONS, FORMS, (launch, native)))
+    (kept,) = swapped.launches
     assert (kept.configuration, kept.layout) == ("indexed", "mpi@a")
     assert kept.program == "mini:dirac,seed=1"
 
@@ -107,21 +108,21 @@ def campaign_launch(program: str) -> LaunchRecord:
 
 def test_an_option_that_nothing_has_is_refused() -> None:
     with pytest.raises(UsageError, match="no benchmark"):
-        across.swap_option("layout", CAMPAIGN, CONFIGURATIONS, VALUES)
+        across.swap_option("layout", side_of(CAMPAIGN, CONFIGURATIONS, VALUES))
     alone = [one for one in FORMS if "packed" in one.benchmark]
     with pytest.raises(MissingError, match="halo=packed alone"):
-        across.swap_option("halo", CAMPAIGN, CONFIGURATIONS, alone)
+        across.swap_option("halo", side_of(CAMPAIGN, CONFIGURATIONS, alone))
 
 
 def test_one_layout_cannot_be_compared() -> None:
     alone = [r for r in VALUES if r.layout == "1x4"]
     with pytest.raises(MissingError, match="of 1 layout"):
-        across.swap_layouts(CAMPAIGN, CONFIGURATIONS, alone)
+        across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, alone))
 
 
 def test_without_a_plan_the_first_by_name_is_the_baseline() -> None:
-    swapped = across.swap_layouts(replace(CAMPAIGN, plan=""), CONFIGURATIONS, VALUES)
-    assert swapped[0].baseline == "1x2x2"
+    swapped = across.swap_layouts(side_of(replace(CAMPAIGN, plan=""), CONFIGURATIONS, VALUES))
+    assert swapped.campaign.baseline == "1x2x2"
 
 
 def test_a_configuration_that_was_never_launched_twice_takes_the_widest_margin() -> None:
@@ -133,17 +134,17 @@ def test_a_configuration_that_was_never_launched_twice_takes_the_widest_margin()
         for layout, of in (("1x4", 10.0), ("1x2x2", 9.4))
         for configuration, replica, value in (("a", 0, of), ("a", 1, 1.08 * of), ("b", 0, of))
     )
-    comparison = compare(*across.swap_layouts(CAMPAIGN, CONFIGURATIONS, values)[:3])
+    comparison = judged(across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, values)))
     called = {g.layout: g.cells[0].verdict for g in comparison.groups}
     assert called == {"mpi@a": Verdict.INCONCLUSIVE, "mpi@b": Verdict.INCONCLUSIVE}
     only_b = tuple(r for r in values if r.configuration == "b")
-    alone = compare(*across.swap_layouts(CAMPAIGN, CONFIGURATIONS, only_b)[:3])
+    alone = judged(across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, only_b)))
     assert [g.cells[0].verdict for g in alone.groups] == [Verdict.FASTER]
 
 
 def test_json_calls_layouts_layouts() -> None:
-    swapped = across.swap_layouts(CAMPAIGN, CONFIGURATIONS, VALUES)
-    data = ReportData(compare(*swapped[:3]), campaign=CAMPAIGN, values=VALUES, across="layouts")
+    swapped = across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, VALUES))
+    data = ReportData(judged(swapped), campaign=CAMPAIGN, values=VALUES, across="layouts")
     document = json.loads(as_json.render_json(data))
     jsonschema.validate(document, SCHEMA)
     assert (document["across"], document["baseline"]) == ("layouts", "1x4")
@@ -159,7 +160,7 @@ def test_an_import_takes_the_smallest_layout_as_baseline() -> None:
     keys = ("16x128", "128x128", "2x128", "1x128")
     values = [row(c, layout, 0, 10.0) for c in "ab" for layout in keys]
     campaign = replace(CAMPAIGN, plan="{}", origin=Origin.IMPORT)
-    swapped = across.swap_layouts(campaign, CONFIGURATIONS, values)
-    assert swapped[0].baseline == "1x128"
-    comparison = compare(*swapped[:3])
+    swapped = across.swap_layouts(side_of(campaign, CONFIGURATIONS, values))
+    assert swapped.campaign.baseline == "1x128"
+    comparison = judged(swapped)
     assert [g.configuration for g in comparison.groups] == ["2x128", "16x128", "128x128"] * 2

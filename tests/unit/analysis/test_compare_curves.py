@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpigraft.analysis import comparison as under_test
 from mpigraft.analysis import decision
 from mpigraft.bench.suites import osu
 from mpigraft.core.model import Cell, CellGroup, Comparison, JointBound, Origin, Verdict
 from tests.builders.campaigns import CAMPAIGN, SPREAD, Ratio, arms, around, campaign, lacking, row
-from tests.builders.comparisons import codes, compared, only, verdicts
+from tests.builders.comparisons import codes, compare, compared, only, verdicts
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 
 
@@ -171,7 +170,7 @@ def test_what_chance_alone_would_call_is_counted_on_what_the_mean_leaves() -> No
     coarse = only(compared([r._replace(resolution=r.value) for r in rows]))
     assert coarse.by_chance == 0
     record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=8)
-    assert only(under_test.compare(record, arms("k0"), rows)).by_chance == 0
+    assert only(compare(record, arms("k0"), rows)).by_chance == 0
 
 
 @pytest.mark.parametrize(("log", "expected"), [(0.03, 2 / 64), (0.02, 0.0)])
@@ -232,7 +231,7 @@ def published(year: str) -> Comparison:
             row(name, 0, m.size, m.value, benchmark=m.benchmark.key, metric=m.metric)
             for m in parsed.measurements
         ]
-    return under_test.compare(record, arms("eessi"), rows)
+    return compare(record, arms("eessi"), rows)
 
 
 @pytest.mark.parametrize(("year", "small", "large"), [("2025", 0.17, 0.99), ("2026", 2.25, 1.02)])
@@ -267,7 +266,7 @@ def test_imported_runs_are_not_paired_however_many_there_are(short: str) -> None
     rows = [r for r in rows if not (r.configuration == short and r.round > 6)]
     rows += [row("base", 0, 512, 1.0), row("k0", 0, 4096, 1.0)]
     record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=9)
-    group = only(under_test.compare(record, arms("k0"), rows))
+    group = only(compare(record, arms("k0"), rows))
     assert set(verdicts(group)) == {INCONCLUSIVE}
     assert group.curve_p is None
     assert [c.size for c in group.cells] == [1, 8, 64]

@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mpigraft.analysis import comparison as under_test
 from mpigraft.analysis import grouping
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import AllocationRecord, ConfigurationRecord, Level, Origin
 from tests.builders.campaigns import CAMPAIGN, SPREAD, arms, around, campaign, lacking, row
-from tests.builders.comparisons import codes, compared, only, verdicts
+from tests.builders.comparisons import codes, compare, compared, only, verdicts
 from tests.builders.verdicts import FASTER, INCONCLUSIVE
 
 
@@ -50,7 +49,7 @@ def test_absolute_values_are_of_the_rounds_that_both_have() -> None:
     more = [r for r in rows if r.round < 6 or r.configuration == "k0"]
     expected = only(compared([r for r in rows if r.round < 6])).cells
     for comparison in (less, more):
-        cells = only(under_test.compare(CAMPAIGN, arms("k0"), comparison)).cells
+        cells = only(compare(CAMPAIGN, arms("k0"), comparison)).cells
         assert [(c.baseline, c.value) for c in cells] == [(c.baseline, c.value) for c in expected]
 
 
@@ -59,7 +58,7 @@ def test_without_a_size_in_common_there_is_no_curve() -> None:
     apart = [r for r in rows if (r.size == 8) == (r.configuration == "k0")]
     for origin in Origin:
         record = replace(CAMPAIGN, origin=origin)
-        assert under_test.compare(record, arms("k0"), apart).groups == ()
+        assert compare(record, arms("k0"), apart).groups == ()
 
 
 def test_a_size_that_lacks_rounds_has_the_interval_of_those_it_has() -> None:
@@ -76,7 +75,7 @@ def test_five_of_six_rounds_decide_nothing_for_the_size_that_lacks_one() -> None
 
 
 def test_a_configuration_without_values_is_named() -> None:
-    comparison = under_test.compare(CAMPAIGN, arms("k0", "k9"), campaign(around(0.5)))
+    comparison = compare(CAMPAIGN, arms("k0", "k9"), campaign(around(0.5)))
     assert [g.configuration for g in comparison.groups] == ["mpi@k0"]
     assert [f.message for f in comparison.findings] == [
         "mpi@k9 lacks native:latency (1x2): all values"
@@ -107,25 +106,25 @@ def test_values_that_are_stored_twice_count_once() -> None:
 def test_values_without_a_ratio_are_reported_and_not_used(value: float) -> None:
     rows = campaign(around(0.5))
     odd = row("k0", 7, 8, value)
-    comparison = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd])
+    comparison = compare(CAMPAIGN, arms("k0"), [*rows, odd])
     assert only(comparison).cells == only(compared(rows)).cells
     (finding,) = [f for f in comparison.findings if f.code == "values-odd"]
     message = finding.message
     assert finding.level is Level.WARNING
     assert message.startswith("1 value is not a finite positive number of a known metric: mpi@k0: ")
-    again = under_test.compare(CAMPAIGN, arms("k0"), [*rows, odd, odd._replace(round=8)])
+    again = compare(CAMPAIGN, arms("k0"), [*rows, odd, odd._replace(round=8)])
     (message,) = [f.message for f in again.findings if f.code == "values-odd"]
     assert message.startswith("2 values are not a finite")
     assert message.endswith(" (2 times)")
     strange = [r._replace(metric="colour") for r in rows]
-    assert "values-odd" in codes(under_test.compare(CAMPAIGN, arms("k0"), strange).findings)
+    assert "values-odd" in codes(compare(CAMPAIGN, arms("k0"), strange).findings)
 
 
 def test_an_overlap_of_nothing_is_no_gap() -> None:
     """Such a cell has no ratio, and nothing is wrong with it."""
     rows = [r._replace(metric="overlap") for r in campaign(around(0.5))]
     rows[3] = rows[3]._replace(value=0.0)
-    findings = under_test.compare(CAMPAIGN, arms("k0"), rows).findings
+    findings = compare(CAMPAIGN, arms("k0"), rows).findings
     assert not {"values-odd", "values-missing"} & set(codes(findings))
     (finding,) = [f for f in findings if f.code == "overlap-none"]
     assert finding.level is Level.INFO
@@ -151,7 +150,7 @@ def test_two_metrics_of_one_measurement_lack_a_size_once() -> None:
 
 def test_an_empty_campaign_is_an_error_with_a_fix() -> None:
     with pytest.raises(MissingError, match="no value"):
-        under_test.compare(CAMPAIGN, arms(), [])
+        compare(CAMPAIGN, arms(), [])
 
 
 def test_unlike_options_layouts_and_buffers_never_meet() -> None:
@@ -167,7 +166,7 @@ def test_unlike_options_layouts_and_buffers_never_meet() -> None:
 def test_configurations_of_another_campaign_are_refused() -> None:
     foreign = replace(arms("k0")[1], campaign="c2")
     with pytest.raises(UsageError, match="c2"):
-        under_test.compare(CAMPAIGN, [*arms(), foreign], campaign(around(0.5)))
+        compare(CAMPAIGN, [*arms(), foreign], campaign(around(0.5)))
 
 
 def test_rounds_of_different_allocations_are_different_rounds() -> None:
@@ -249,7 +248,7 @@ def test_a_whole_name_is_meant_although_others_begin_with_it() -> None:
 def test_a_configuration_without_values_is_no_baseline() -> None:
     rows = campaign(around(0.5))
     with pytest.raises(UsageError, match="has no values") as caught:
-        under_test.compare(CAMPAIGN, arms("k0", "k1"), rows, baseline="k1")
+        compare(CAMPAIGN, arms("k0", "k1"), rows, baseline="k1")
     assert caught.value.fix == "name one of: mpi@base, mpi@k0"
 
 
@@ -263,5 +262,5 @@ def test_a_baseline_that_never_ran_is_replaced_with_a_finding() -> None:
 
 def test_one_id_with_two_contents_is_two_configurations() -> None:
     twins = [ConfigurationRecord("c1", key, "mpi@same", "{}") for key in ("k0", "k1")]
-    comparison = under_test.compare(CAMPAIGN, [*arms(), *twins], campaign(around(0.5), around(2.0)))
+    comparison = compare(CAMPAIGN, [*arms(), *twins], campaign(around(0.5), around(2.0)))
     assert [g.configuration for g in comparison.groups] == ["mpi@same (k0)", "mpi@same (k1)"]

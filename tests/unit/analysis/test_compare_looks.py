@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from mpigraft.analysis import comparison as under_test
 from mpigraft.core.model import CellGroup, Comparison
 from mpigraft.core.serialize import canonical
 from tests.builders.campaigns import CAMPAIGN, arms, around, campaign
-from tests.builders.comparisons import only
+from tests.builders.comparisons import compare, only
 from tests.builders.verdicts import FASTER, SLOWER
 
 LOOKS = (9, 14)
@@ -27,7 +26,7 @@ def looked(
     """A campaign planned with `looks`, of which so many rounds have values."""
     plan = canonical({"wish": {"looks": list(looks)}})
     record = replace(CAMPAIGN, rounds=max(looks), plan=plan)
-    return under_test.compare(record, arms("k0"), campaign(ratio, rounds=rounds), over=over)
+    return compare(record, arms("k0"), campaign(ratio, rounds=rounds), over=over)
 
 
 def called(comparison: Comparison) -> tuple[object, ...]:

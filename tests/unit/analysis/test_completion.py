@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mpigraft.analysis import across, completion, reasons
-from mpigraft.analysis import comparison as under_test
 from mpigraft.analysis.grouping import SeriesKey, table_of
 from mpigraft.core.model import (
     Benchmark,
@@ -27,7 +26,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.report.wording import words
 from tests.builders.campaigns import CAMPAIGN, Ratio, arms, around, campaign, lacking
-from tests.builders.comparisons import codes, compared, only, verdicts
+from tests.builders.comparisons import codes, compare, compared, only, side_of, verdicts
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 
 OK, FAILED = LaunchState.OK, LaunchState.FAILED
@@ -233,12 +232,10 @@ def test_a_launch_that_failed_after_a_benchmark_is_whole_to_it() -> None:
 def test_unknown_launches_give_no_completion() -> None:
     rows = campaign(around(0.5), rounds=12)
     record = replace(CAMPAIGN, rounds=12)
-    assert only(under_test.compare(record, arms("k0"), rows)).completion is None
+    assert only(compare(record, arms("k0"), rows)).completion is None
     launches = [launch("k0", t, 0, FAILED) for t in range(12)]
     imported = replace(record, origin=Origin.IMPORT)
-    assert (
-        only(under_test.compare(imported, arms("k0"), rows, launches=launches)).completion is None
-    )
+    assert only(compare(imported, arms("k0"), rows, launches=launches)).completion is None
 
 
 def test_layouts_are_swapped_in_launches_too() -> None:
@@ -247,7 +244,7 @@ def test_layouts_are_swapped_in_launches_too() -> None:
         for layout in ("1x2", "2x1")
     ]
     ended = [launch("k0", 0, 0), launch("gone", 0, 0)]
-    first, second = across.swap_layouts(CAMPAIGN, arms("k0"), values, ended)[3]
+    first, second = across.swap_layouts(side_of(CAMPAIGN, arms("k0"), values, ended)).launches
     assert (first.configuration, first.layout) == ("1x2", "mpi@k0")
     assert (second.configuration, second.layout) == ("1x2", "gone")
 

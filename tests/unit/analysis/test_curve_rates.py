@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evaluation.verdicts_curves import NOISY, QUIET, alarms, judge, synthetic
-from mpigraft.analysis.comparison import compare
 from mpigraft.core.model import CampaignRecord, Origin, ValueRow, Verdict
 from tests.builders.campaigns import arms
+from tests.builders.comparisons import compare
 
 
 @pytest.mark.parametrize(("configurations", "most"), [(1, 0.02), (10, 0.05)])

@@ -9,7 +9,6 @@ from functools import partial
 import pytest
 
 from mpigraft.analysis import disturbance
-from mpigraft.analysis.comparison import compare
 from mpigraft.analysis.grouping import labels_of
 from mpigraft.core.model import (
     CellGroup,
@@ -23,7 +22,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.report.headline import headline
 from tests.builders.campaigns import CAMPAIGN, arms, around, campaign
-from tests.builders.comparisons import codes
+from tests.builders.comparisons import codes, compare
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 
 QUIET = 0.02

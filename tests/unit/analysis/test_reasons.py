@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.comparison import compare
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.core.model import Cause, CellGroup, NoVerdict, Origin, Verdict
 from mpigraft.report.headline import headline
 from mpigraft.report.wording import words
 from tests.builders.campaigns import CAMPAIGN, Ratio, arms, around, campaign, lacking
-from tests.builders.comparisons import compared, only
+from tests.builders.comparisons import compare, compared, only
 
 INCONCLUSIVE = Verdict.INCONCLUSIVE
 

@@ -14,13 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from evaluation.serial_synthetic import shares
-from mpigraft.analysis import comparison as under_test
 from mpigraft.analysis.statistics import serial
 from mpigraft.analysis.statistics.bootstrap import T_975
 from mpigraft.analysis.statistics.serial import UNKNOWN, dependence, stretched
 from mpigraft.core.model import Level, Origin
 from tests.builders.campaigns import CAMPAIGN, Ratio, arms, campaign
-from tests.builders.comparisons import codes, compared, only, verdicts
+from tests.builders.comparisons import codes, compare, compared, only, verdicts
 from tests.builders.verdicts import INCONCLUSIVE, SLOWER
 
 Floats = NDArray[np.float64]
@@ -233,7 +232,7 @@ def test_joint_bounds_are_stretched_too() -> None:
 def test_imported_tables_have_no_rounds_that_follow() -> None:
     rows = campaign(following(STEADY), rounds=20)
     record = replace(CAMPAIGN, origin=Origin.IMPORT, rounds=20)
-    group = only(under_test.compare(record, arms("k0"), rows))
+    group = only(compare(record, arms("k0"), rows))
     assert (group.autocorrelation, group.effective_rounds) == (None, None)
 
 

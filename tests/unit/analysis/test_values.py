@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.comparison import compare
 from mpigraft.analysis.growth.scaling import fit_growth
 from mpigraft.analysis.overtime.history import sort_history
 from mpigraft.analysis.pairs.matrices import pair_matrices
@@ -21,6 +20,7 @@ from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.json import render_json
 from tests.builders.campaigns import CAMPAIGN, arms, row
+from tests.builders.comparisons import compare
 
 Launches = list[tuple[float, float | None]]  # of the baseline in each round: the second may be lost
 LAUNCHES = st.lists(

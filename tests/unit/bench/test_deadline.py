@@ -11,7 +11,7 @@ import pytest
 
 from mpigraft.bench import pipeline
 from mpigraft.core.errors import MpigraftError
-from mpigraft.core.model import Evidence, Finding, Level
+from mpigraft.core.model import Evidence, EvidenceRecord, Finding, Level
 from mpigraft.store import Store
 from tests.builders.looks import BASE, Made, planned, run
 
@@ -58,11 +58,12 @@ def test_only_a_check_goes_on_without_its_baseline(
     wrong = Evidence("x", "y", (), (finding,), (), ok=False)
     prove = pipeline._prove
 
-    def proved(campaign: Any, nodes: Any, refused: Any, judge: Any, *rest: Any) -> Any:
-        def look(configuration: Any, layout: Any) -> Evidence:
-            return wrong if configuration.key == base.key else judge(configuration, layout)
+    def proved(campaign: Any, refused: Any, judge: Any, *rest: Any) -> Any:
+        def look(configuration: Any, layout: Any) -> EvidenceRecord:
+            record: EvidenceRecord = judge(configuration, layout)
+            return replace(record, evidence=wrong) if configuration.key == base.key else record
 
-        return prove(campaign, nodes, refused, look, *rest)
+        return prove(campaign, refused, look, *rest)
 
     monkeypatch.setattr(pipeline, "_prove", proved)
     with pytest.raises(MpigraftError):

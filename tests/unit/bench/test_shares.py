@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.bench.schedule.campaign import Step
-from mpigraft.bench.shards import given_up, pending_steps, refused
+from mpigraft.bench.shards import Made, given_up, pending_steps, refused
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     AllocationRecord,
@@ -57,7 +57,7 @@ def todo(
     share: Shard = ALL,
     proofs: Iterable[EvidenceRecord] = (),
 ) -> list[Step]:
-    return list(pending_steps(STEPS, share, launches, proofs, (A, B, AGAIN), here))
+    return list(pending_steps(STEPS, share, Made([*launches], [*proofs], (A, B, AGAIN)), here))
 
 
 @given(st.integers(1, 9), st.integers(1, 40))
@@ -116,7 +116,7 @@ def test_a_refusal_holds_where_it_was_made() -> None:
     proofs = [here, replace(here, configuration="y", allocation="b"),
               replace(here, configuration="z", allocation=""),
               replace(here, configuration="w", evidence=evidence("ob1-sm"))]  # fmt: skip
-    assert refused(proofs, (A, B, AGAIN), ONE) == {("x", "1x2"), ("z", "1x2")}
+    assert refused(Made((), proofs, (A, B, AGAIN)), ONE) == {("x", "1x2"), ("z", "1x2")}
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "/", "1/0", "-1/2", "1/2/3", "½/2"])

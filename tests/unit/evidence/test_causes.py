@@ -14,7 +14,7 @@ import pytest
 from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.messages import message_of
 from mpigraft.core.model import Finding
-from mpigraft.core.process import Completed, run_command
+from mpigraft.core.process import Completed, Listener, run_command
 from mpigraft.evidence.causes import ends_launch, named_causes
 from mpigraft.evidence.runner import error_from_findings
 from mpigraft.knowledge import cause_table
@@ -115,7 +115,7 @@ def test_a_launch_ends_where_its_launcher_would_wait_in_vain() -> None:
     """Slurm's srun waits for the other tasks, and so do launchers that it started daemons for."""
     line = "srun: error: task 1 launch failed: Slurmd could not execve job"
     words = ["/bin/sh", "-c", f"echo '{line}' >&2; exec sleep 60"]
-    done = run_command(words, limit_s=30.0, ends=ends_launch)
+    done = run_command(words, limit_s=30.0, listener=Listener(ends=ends_launch))
     assert (done.timed_out, done.code) == (False, -15)
     assert line in done.text()
 

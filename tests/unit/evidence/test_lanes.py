@@ -131,7 +131,9 @@ def test_a_part_that_others_drown_is_no_evidence(
     sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>x)", "x", proves=True, wire=claim)
     phase = replace(a_phase(1), bytes=sum(p.bytes for p in parts), parts=parts)
     wire = wire_state(phase, frozenset({Peer.ON_NODE}))
-    heard = assess(Kind.P2P, Peer.ON_NODE, [sign], lines("lane: x", ""), phase, ranks=2, wire=wire)
+    heard = assess(
+        (Kind.P2P, Peer.ON_NODE), [sign], lines("lane: x", ""), phase, ranks=2, wire=wire
+    )
     assert heard.proof.standing is due
     assert ("other programs' traffic" in heard.reason) is (due is ProofStatus.NO_EVIDENCE)
     if due is ProofStatus.NO_EVIDENCE:
@@ -146,7 +148,7 @@ def test_a_network_that_only_long_messages_take_is_not_proven() -> None:
     phase = replace(a_phase(LONG), bytes=SHORT + LONG, parts=told)
     wire = wire_state(phase, frozenset({Peer.ON_NODE}))
     heard = assess(
-        Kind.P2P, Peer.ON_NODE, [sign], lines("lane: tcp", ""), phase, ranks=2, wire=wire
+        (Kind.P2P, Peer.ON_NODE), [sign], lines("lane: tcp", ""), phase, ranks=2, wire=wire
     )
     assert heard.proof.standing is ProofStatus.CONTRADICTED
     assert heard.proof.lane == "tcp in part"
@@ -172,7 +174,7 @@ WIRE_CASES = [
 def test_the_wire_against_the_signs(claim: str, wire: Wire | None, due: ProofStatus) -> None:
     sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>sm)", "sm", proves=True, wire=claim)
     heard = assess(
-        Kind.P2P, Peer.ON_NODE, [sign], lines("lane: sm", ""), a_phase(0), ranks=2, wire=wire
+        (Kind.P2P, Peer.ON_NODE), [sign], lines("lane: sm", ""), a_phase(0), ranks=2, wire=wire
     )
     assert heard.proof.standing is due
     assert heard.by_wire is (due is ProofStatus.CONTRADICTED)
@@ -199,7 +201,7 @@ def test_the_wire_names_an_unrequested_lane_and_does_not_refuse_it(
     put, near = Kind.ONE_SIDED, Peer.ON_NODE
     sign = Sign(put, near, "osc/(?P<lane>rdma)", "rdma", True, wire=claim, unrequested=True)
     output, phase = lines("osc/rdma", ""), a_phase(50_000, put)
-    finding = assess(put, near, [sign], output, phase, ranks=2, wire=wire)
+    finding = assess((put, near), [sign], output, phase, ranks=2, wire=wire)
     assert (finding.proof.standing, finding.proof.lane) == (ProofStatus.PROVEN, lane)
     assert finding.unrequested is unrequested
 
@@ -210,7 +212,7 @@ def test_of_several_signs_the_one_that_names_the_lane_is_quoted() -> None:
 
     def told(*signs: Sign) -> TrafficFinding:
         output, phase = lines("first\nlane: sm\nlane: sm again", ""), a_phase(0)
-        return assess(Kind.P2P, Peer.ON_NODE, signs, output, phase, ranks=2, wire=None)
+        return assess((Kind.P2P, Peer.ON_NODE), signs, output, phase, ranks=2, wire=None)
 
     heard = told(sign("first", ""), sign("lane:", "sm", unrequested=True))
     assert (heard.proof.standing, heard.proof.lane) == (ProofStatus.PROVEN, "sm")

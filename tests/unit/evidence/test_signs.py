@@ -41,14 +41,14 @@ def test_a_connection_is_begun_at_one_of_its_ends(
     pattern = rf"\[(?P<{group}>\d+)\] send"
     sign = Sign(Kind.P2P, Peer.ON_NODE, pattern, "ucx", proves=True, says="{lane} is in use")
     said = lines("", "".join(f"[{rank}] send\n[{rank}] send\n" for rank in range(said_by)))
-    heard = assess(Kind.P2P, Peer.ON_NODE, [sign], said, QUIET, ranks=ranks, wire=None)
+    heard = assess((Kind.P2P, Peer.ON_NODE), [sign], said, QUIET, ranks=ranks, wire=None)
     due = ProofStatus.PROVEN if enough else ProofStatus.NO_EVIDENCE
     assert heard.proof.standing is due
     if said_by and not enough:
         assert heard.reason == f"{said_by} of {ranks} ranks say that ucx is in use"
     if not said_by:
         asked = replace(sign, due="ucx alone")
-        heard = assess(Kind.P2P, Peer.ON_NODE, [asked], said, QUIET, ranks=ranks, wire=None)
+        heard = assess((Kind.P2P, Peer.ON_NODE), [asked], said, QUIET, ranks=ranks, wire=None)
         assert heard.reason == "the library did not print that ucx alone is in use"
 
 

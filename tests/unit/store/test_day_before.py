@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench.schedule.campaign import resume_campaign, schedule_launches
-from mpigraft.bench.shards import pending_steps
+from mpigraft.bench.shards import Made, pending_steps
 from mpigraft.core.model import Shard
 from mpigraft.core.serialize import document
 from mpigraft.graft.folder.folders import read_plan
@@ -60,7 +60,7 @@ def test_a_campaign_of_the_day_before_goes_on(
     assert sorted((c.key, c.id) for c in campaign.configurations) == sorted(stored)
     steps = schedule_launches(campaign)
     made, proven = store.launches(record.id), store.evidence(record.id)
-    left = pending_steps(steps, Shard(), made, proven, store.allocations(record.id), "n1")
+    left = pending_steps(steps, Shard(), Made(made, proven, store.allocations(record.id)), "n1")
     assert left == tuple(step for step in steps if step.round >= make.MADE)
     assert len(made) + len(left) == len(steps)
 

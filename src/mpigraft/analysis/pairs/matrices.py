@@ -175,10 +175,11 @@ def _matrix(
     good, *good_launches = [_without(values, slow) for values in logs]
     slow_links = _outliers(good, good_launches, launch_noise(_array(nodes, good_launches)))
     return PairMatrix(
-        label, layout, metric, METRICS[metric].unit, size, nodes,
-        tuple(sorted(links.items())),
-        median(_without(links, slow).values()), len(launches), slow,
-        tuple(sorted(slow_links.items(), key=lambda item: (-item[1], item[0]))), parts, between,
+        configuration=label, layout=layout, metric=metric, unit=METRICS[metric].unit, size=size,
+        nodes=nodes, links=tuple(sorted(links.items())),
+        middle=median(_without(links, slow).values()), launches=len(launches), slow_nodes=slow,
+        slow_links=tuple(sorted(slow_links.items(), key=lambda item: (-item[1], item[0]))),
+        parts=parts, between=between,
     )  # fmt: skip
 
 

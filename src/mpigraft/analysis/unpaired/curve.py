@@ -81,7 +81,17 @@ class UnpairedCurve(JudgedCurve):
         spreads = np.sqrt(bootstrap.deviations(self.new) ** 2 + bootstrap.deviations(self.old) ** 2)
         old, new = bootstrap.medians(self.old), bootstrap.medians(self.new)
         spreads = spreads * stretch  # what it gives are rounds of each of the two campaigns
-        return Columns(old, new, middles, lows, highs, counts, spreads, self.off, self.widest)
+        return Columns(
+            old=old,
+            new=new,
+            middles=middles,
+            lows=lows,
+            highs=highs,
+            counts=counts,
+            spreads=spreads,
+            coarse=self.off,
+            widest=self.widest,
+        )
 
     def _by_chance(self, winner: float) -> float:
         """Count the cells that would be faster or slower if nothing had changed: the rounds of both

@@ -202,18 +202,18 @@ def _taken(
     if any(table.died for table, _ in entries) or any(f.code == "cut-short" for f in findings):
         state = FileState.FAILED
     return ImportedFile(
-        source.name,
-        state,
-        None,
-        _joined(entry.campaign for _, entry in new),
-        _joined(table.configuration for table in tables),
-        _joined(sorted({table.layout for table in tables}, key=layout_order)),
-        tables[0].suite,
-        tuple(sorted({number for _, entry in new for number in entry.rounds})),
-        sum(len(table.parsed.measurements) for table in tables),
-        tuple(dict.fromkeys(key for table in tables for key in table.benchmarks)),
-        (*notes, *refused[:SHOWN]),
-        findings,
+        name=source.name,
+        state=state,
+        error=None,
+        campaign=_joined(entry.campaign for _, entry in new),
+        configuration=_joined(table.configuration for table in tables),
+        layout=_joined(sorted({table.layout for table in tables}, key=layout_order)),
+        suite=tables[0].suite,
+        rounds=tuple(sorted({number for _, entry in new for number in entry.rounds})),
+        values=sum(len(table.parsed.measurements) for table in tables),
+        benchmarks=tuple(dict.fromkeys(key for table in tables for key in table.benchmarks)),
+        notes=(*notes, *refused[:SHOWN]),
+        findings=findings,
         lost=sum(table.lost for table in tables),
     )
 

@@ -168,17 +168,17 @@ def _table(
     buffers, measurements = _buffers(path, parsed)
     parsed = replace(parsed, measurements=measurements)
     return ImportTable(
-        source.name,
-        data,
-        suite,
-        parsed,
-        _layout(path, parsed.header, fields, options),
-        buffers,
-        configuration_of(path, fields, options),
-        _one(path, "machine", options.machine, fields.machine),
-        _one(path, "allocation", options.allocation, fields.allocation),
-        fields.started,
-        fields.round,
+        name=source.name,
+        data=data,
+        suite=suite,
+        parsed=parsed,
+        layout=_layout(path, parsed.header, fields, options),
+        buffers=buffers,
+        configuration=configuration_of(path, fields, options),
+        machine=_one(path, "machine", options.machine, fields.machine),
+        allocation=_one(path, "allocation", options.allocation, fields.allocation),
+        started=fields.started,
+        round=fields.round,
     )
 
 
@@ -201,16 +201,16 @@ def _cases(
         )
         chosen = options if named else replace(options, configuration=case.configuration)
         yield ImportTable(
-            f"{source.name}:{case.line}",
-            case.text.encode("utf-8", "backslashreplace"),
-            "reframe",
-            Parsed(case.measurements, findings, case.header),
-            _layout(path, case.header, fields, options),
-            "host",
-            configuration_of(path, fields, chosen),
-            _one(path, "machine", options.machine, fields.machine) or case.machine,
-            _one(path, "allocation", options.allocation, fields.allocation),
-            fields.started or case.started,
+            name=f"{source.name}:{case.line}",
+            data=case.text.encode("utf-8", "backslashreplace"),
+            suite="reframe",
+            parsed=Parsed(case.measurements, findings, case.header),
+            layout=_layout(path, case.header, fields, options),
+            buffers="host",
+            configuration=configuration_of(path, fields, chosen),
+            machine=_one(path, "machine", options.machine, fields.machine) or case.machine,
+            allocation=_one(path, "allocation", options.allocation, fields.allocation),
+            started=fields.started or case.started,
         )
         findings = ()  # of the file: once
 

@@ -381,7 +381,16 @@ def _symbol_table(
     defined = frozenset(node for node, library in nodes.values() if library is None)
     symbols = image.mapped(dynamic[DT_SYMTAB][-1], count * form.size) if count else b""
     copies = frozenset(_copies(image, dynamic, machine))
-    return SymbolTable(symbols, versions, strings, nodes, defined, form, image.bits == 64, copies)
+    return SymbolTable(
+        symbols=symbols,
+        versions=versions,
+        strings=strings,
+        nodes=nodes,
+        definitions=defined,
+        form=form,
+        wide=image.bits == 64,
+        copies=copies,
+    )
 
 
 def _copies(image: ElfImage, dynamic: Dynamic, machine: int) -> Iterator[int]:

@@ -11,6 +11,7 @@ from mpigraft.core.doors import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.core.process.command import Completed as Completed
+    from mpigraft.core.process.command import Listener as Listener
     from mpigraft.core.process.command import clean as clean
     from mpigraft.core.process.command import descendants as descendants
     from mpigraft.core.process.command import echo_to as echo_to

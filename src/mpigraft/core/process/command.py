@@ -68,6 +68,17 @@ def echo_to(write: Callable[[str], None]) -> None:
     _echo = write
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What hears a program while it runs."""
+
+    output: Callable[[bytes], None] | None = None  # its standard output, in a thread of its own
+    ends: Callable[[bytes], bool] | None = None  # a line on standard error: whether to end it
+
+
+SILENT = Listener()
+
+
 def run_command(
     argv: Sequence[str | Path],
     *,
@@ -75,12 +86,9 @@ def run_command(
     cwd: Path | None = None,
     limit_s: float = 60.0,
     stdin: bytes | None = None,
-    listen: Callable[[bytes], None] | None = None,
-    ends: Callable[[bytes], bool] | None = None,
+    listener: Listener = SILENT,
 ) -> Completed:
-    """Run `argv` to its end, or to `limit_s` seconds, and return its output. `listen` hears its
-    standard output as it comes, in a thread of its own; a line on standard error of which `ends`
-    says so ends it.
+    """Run `argv` to its end, or to `limit_s` seconds, and return its output.
 
     A program that cannot be started is not an exception: `code` is 127 (not found) or 126 and
     `stderr` says why, as a shell would have it. KeyboardInterrupt ends the child, then goes on.
@@ -97,7 +105,11 @@ def run_command(
         return Completed(words, code, b"", str(error).encode(), 0.0, started=started)
     timed_out = True
     try:
-        pipes = ((child.stdout, listen), (child.stderr, ends and _end_at_line(child, ends)))
+        ends = listener.ends
+        pipes = (
+            (child.stdout, listener.output),
+            (child.stderr, ends and _end_at_line(child, ends)),
+        )
         streams = [_Drain(pipe, hears) for pipe, hears in pipes if pipe]
         if stdin is not None and child.stdin:
             threading.Thread(target=_feed, args=(child.stdin, stdin), daemon=True).start()
@@ -109,7 +121,16 @@ def run_command(
     dropped = sum(s.dropped for s in streams)
     # A child that even SIGKILL does not end waits in the kernel, for a file server as a rule.
     code = -signal.SIGKILL if child.returncode is None else child.returncode
-    return Completed(words, code, out, err, wall, timed_out, dropped, started)
+    return Completed(
+        argv=words,
+        code=code,
+        stdout=out,
+        stderr=err,
+        wall_s=wall,
+        timed_out=timed_out,
+        dropped=dropped,
+        started=started,
+    )
 
 
 def _wait(child: subprocess.Popen[bytes], limit_s: float) -> bool:

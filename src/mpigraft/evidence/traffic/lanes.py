@@ -240,8 +240,7 @@ class TrafficFinding:
 
 
 def assess(
-    kind: Kind,
-    peer: Peer,
+    traffic: tuple[Kind, Peer],
     signs: Sequence[Sign],
     output: Sequence[OutputLine],
     phase: ProbePhase | None,
@@ -254,7 +253,8 @@ def assess(
     A sign of another lane decides, even of a probe that went no further; then silence; then the
     wire, None where it cannot be told whose bytes crossed it.
     """
-    own = [s for s in signs if (s.kind, s.peer) == (kind, peer)]
+    kind, peer = traffic
+    own = [s for s in signs if (s.kind, s.peer) == traffic]
     against = _printed((s for s in own if not s.proves), output)
     if against:
         proof = Proof(peer, kind, ProofStatus.CONTRADICTED, lane_name(against), *against[0].quoted)

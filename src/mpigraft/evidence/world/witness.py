@@ -35,9 +35,14 @@ def check_launched(
     configuration: Configuration, layout: Layout, launched: Launched
 ) -> tuple[Finding, ...]:
     """What is wrong with the world of a launch that ended; see `check_witness`."""
-    ended = launched.completed.ok
-    where = (launched.placement, launched.hosts)
-    return check_witness(configuration, layout, launched.ranks, *where, ended=ended)
+    return check_witness(
+        configuration,
+        layout,
+        launched.ranks,
+        launched.placement,
+        launched.hosts,
+        ended=launched.completed.ok,
+    )
 
 
 def check_witness(

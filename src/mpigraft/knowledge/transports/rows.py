@@ -324,8 +324,10 @@ def _signs(row: SignRow, tell: Tell, peers: tuple[Peer, ...]) -> Iterator[Sign]:
     for kind, peer in product(row.kinds, (p for p in classes if p in peers)):
         if expect is not None:
             pattern = tell.proof(expect, named=row.lane is True)
-            words = (tell.says, row.plain)
-            yield Sign(kind, peer, pattern, lane, True, "any", row.wire, row.unrequested, *words)
+            yield Sign(
+                kind, peer, pattern, lane, proves=True, wire=row.wire,
+                unrequested=row.unrequested, says=tell.says, due=row.plain,
+            )  # fmt: skip
         allowed = f"{expect}|{row.also}" if row.also else expect
         other = tell.other or tell.name
         yield Sign(kind, peer, tell.contradiction(allowed), other, False, says=tell.says)

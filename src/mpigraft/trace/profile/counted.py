@@ -296,8 +296,9 @@ def _each(ranks: Sequence[Counted]) -> Iterator[RankUse]:
             for name in {*thread.routines, thread.current} - {"", *ENTRIES}
         )
         yield RankUse(
-            one.number, one.host, one.run_s, one.seconds(used), one.slot.finalized,
-            current, None if one.slot.finalized else one.seconds(since), len(one.runs_s),
+            rank=one.number, host=one.host, run_s=one.run_s, mpi_s=one.seconds(used),
+            finalized=one.slot.finalized, inside=current,
+            inside_s=None if one.slot.finalized else one.seconds(since), threads=len(one.runs_s),
         )  # fmt: skip
 
 

@@ -186,11 +186,13 @@ class _NodeFileReader:
         command = slot.text(program, program_bytes, MOST_PATH)
         words = slot.text(task, task_bytes, MOST_TASK)
         return RankSlot(
-            state == FINALIZED, Dropped(dropped & 63), rank if world else -1, world, pid, began,
-            ended, began_ns, speed, pair, tuple(slot.threads(threads)), tuple(slot.sites(sites)),
-            slot.text(maps, maps_bytes, MOST_MAPS),
-            self._lineage(number, (rank, world), words or f'{{"pid": {pid}}}', command), command,
-            paused, paused_since,
+            finalized=state == FINALIZED, dropped=Dropped(dropped & 63),
+            rank=rank if world else -1, size=world, pid=pid, began=began, ended=ended,
+            began_ns=began_ns, ticks_per_s=speed, pair_ticks=pair,
+            threads=tuple(slot.threads(threads)), sites=tuple(slot.sites(sites)),
+            maps=slot.text(maps, maps_bytes, MOST_MAPS),
+            lineage=self._lineage(number, (rank, world), words or f'{{"pid": {pid}}}', command),
+            program=command, paused=paused, paused_since=paused_since,
         )  # fmt: skip
 
     def _lineage(self, number: int, place: tuple[int, int], words: str, command: str) -> Lineage:
@@ -247,8 +249,9 @@ class _Slot:
     def _routine(self, row: tuple[int, ...]) -> RoutineCounts:
         calls, ticks, total, waited, longest, errors, sizes, mixed = row
         return RoutineCounts(
-            calls, ticks, total, waited, longest, errors,
-            tuple(self._sizes(sizes)) if sizes else (), self._mixed(mixed) if mixed else (),
+            calls=calls, ticks=ticks, bytes=total, waited=waited, longest=longest, errors=errors,
+            sizes=tuple(self._sizes(sizes)) if sizes else (),
+            mixed=self._mixed(mixed) if mixed else (),
         )  # fmt: skip
 
     def _mixed(self, offset: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from mpigraft.trace.record.coding import Bytes, Damage, unsigned
 from mpigraft.trace.record.values import Leaf, Loop, Node, RankCalls, RecordedRoutine
@@ -10,6 +11,29 @@ from mpigraft.trace.record.values import Leaf, Loop, Node, RankCalls, RecordedRo
 MAGIC = b"mpigraft-record\0"
 VERSION = 2
 HEAD = struct.Struct("<16sIIiiIId8Q")
+
+
+class Head(NamedTuple):
+    """The first bytes of a record, in their order."""
+
+    magic: bytes
+    version: int
+    routines: int
+    rank: int
+    size: int
+    lacks: int
+    unused: int
+    ticks_per_s: float
+    began_ns: int
+    run_ticks: int
+    events: int
+    signatures: int
+    signature_bytes: int
+    node_bytes: int
+    polls: int
+    world_collectives: int
+
+
 TEXT = 32  # bytes of a routine's name, and of its fields
 DEEPEST = 60  # loops in loops
 SIZES = range(1, 1 << 24)
@@ -19,24 +43,26 @@ def read_rank(data: bytes) -> RankCalls:
     """Read what a rank wrote. Raises Damage."""
     if len(data) < HEAD.size:
         raise Damage(f"it has {len(data)} bytes, fewer than its head")
-    magic, version, count, rank, size, lacks, _, rate, *numbers = HEAD.unpack_from(data)
-    if magic != MAGIC:
+    head = Head._make(HEAD.unpack_from(data))
+    if head.magic != MAGIC:
         raise Damage("it does not begin as a record does")
-    if version != VERSION:
-        raise Damage(f"it is of version {version}; this mpigraft reads version {VERSION}")
-    began, run, events, signatures, signature_bytes, node_bytes, polls, collectives = numbers
-    start = HEAD.size + 2 * TEXT * count
-    middle, end = start + signature_bytes, start + signature_bytes + node_bytes
+    if head.version != VERSION:
+        raise Damage(f"it is of version {head.version}; this mpigraft reads version {VERSION}")
+    start = HEAD.size + 2 * TEXT * head.routines
+    middle, end = start + head.signature_bytes, start + head.signature_bytes + head.node_bytes
     if len(data) != end:
         raise Damage(f"it has {len(data)} bytes, and its head says {end}")
+    rank, size, rate = head.rank, head.size, head.ticks_per_s
     if size not in SIZES or not 0 <= rank < size or not 0 < rate < 1e12:
         raise Damage(f"its head says rank {rank} of {size} and {rate} ticks a second")
     routines = _routines(data[HEAD.size : start])
-    texts = _signatures(Bytes(data, start, middle), signatures)
+    texts = _signatures(Bytes(data, start, middle), head.signatures)
     nodes = _nodes(Bytes(data, middle, end), len(texts))
     return RankCalls(
-        rank, size, routines, texts, nodes, rate, lacks, began, run, events, polls, collectives
-    )
+        rank=rank, size=size, routines=routines, signatures=texts, nodes=nodes, ticks_per_s=rate,
+        lacks=head.lacks, began_ns=head.began_ns, run_ticks=head.run_ticks, events=head.events,
+        polls=head.polls, world_collectives=head.world_collectives,
+    )  # fmt: skip
 
 
 def _routines(data: bytes) -> tuple[RecordedRoutine, ...]:
@@ -97,13 +123,14 @@ def write_rank(record: RankCalls) -> bytes:
     )
     signatures = b"".join(unsigned(len(text)) + text for text in record.signatures)
     nodes = b"".join(map(_written, record.nodes))
-    head = HEAD.pack(
-        MAGIC, VERSION, len(record.routines), record.rank, record.size, record.lacks, 0,
-        record.ticks_per_s, record.began_ns, record.run_ticks, record.events,
-        len(record.signatures), len(signatures), len(nodes), record.polls,
-        record.world_collectives,
+    head = Head(
+        magic=MAGIC, version=VERSION, routines=len(record.routines), rank=record.rank,
+        size=record.size, lacks=record.lacks, unused=0, ticks_per_s=record.ticks_per_s,
+        began_ns=record.began_ns, run_ticks=record.run_ticks, events=record.events,
+        signatures=len(record.signatures), signature_bytes=len(signatures),
+        node_bytes=len(nodes), polls=record.polls, world_collectives=record.world_collectives,
     )  # fmt: skip
-    return head + routines + signatures + nodes
+    return HEAD.pack(*head) + routines + signatures + nodes
 
 
 def _written(node: Node) -> bytes:
