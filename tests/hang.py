@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 MOST_S = 60.0  # of the processor, whatever else runs: hundreds of times what is needed
 
 
-@contextlib.contextmanager
-def no_hang() -> Iterator[None]:
+def no_hang() -> AbstractContextManager[None]:
     """Fail when the block used a minute of the processor; re has no such limit of its own."""
+    return limit_cpu(MOST_S)
+
+
+@contextmanager
+def limit_cpu(most_s: float) -> Iterator[None]:
+    """Raise AssertionError in the block once it used so many seconds of the processor."""
 
     def end(*_: object) -> None:
-        raise AssertionError(f"more than {MOST_S:g} s of the processor")
+        raise AssertionError(f"more than {most_s:g} s of the processor")
 
     before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_S)
+    signal.setitimer(signal.ITIMER_VIRTUAL, most_s)
     try:
         yield
     finally:

@@ -15,7 +15,6 @@ import copy
 import functools
 import inspect
 import os
-import signal
 import sys
 import time
 from collections import Counter
@@ -28,6 +27,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from tests.hang import limit_cpu
 from tests.mutation.checks import Check
 
 LIMIT_S = 2.0  # of CPU time; a check that takes longer has met a loop without end
@@ -230,7 +230,7 @@ def _caught(checks: list[Check]) -> bool:
     comes first from then on: it is likely to catch the next mutant, which is on the same line."""
     for place, check in enumerate(checks):
         try:
-            with _limit():
+            with limit_cpu(LIMIT_S):
                 check()
         except KeyboardInterrupt:
             raise
@@ -238,20 +238,6 @@ def _caught(checks: list[Check]) -> bool:
             checks.insert(0, checks.pop(place))
             return True
     return False
-
-
-@contextmanager
-def _limit() -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def _parts(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:

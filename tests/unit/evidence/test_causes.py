@@ -18,6 +18,7 @@ from mpigraft.core.process import Completed, Listener, run_command
 from mpigraft.evidence.causes import ends_launch, named_causes
 from mpigraft.evidence.runner import error_from_findings
 from mpigraft.knowledge import cause_table
+from tests.builders.messages import matches
 
 RECORDED = Path(__file__).parents[2] / "data/causes.toml"
 CASES = tomllib.loads(RECORDED.read_text())["case"]
@@ -80,7 +81,7 @@ def test_what_keeps_ranks_from_starting_is_no_cause_once_all_are_in_mpi(
 )
 def test_each_shell_names_a_missing_daemon_in_its_own_way(line: str) -> None:
     (cause,) = named_causes(ended(127, stderr=f"{line}\n"), NODES, whole=False)
-    assert cause.message == "/opt/mpi/bin/prted is not there on n2"
+    assert matches(cause, "node-no-program", program="/opt/mpi/bin/prted", node="n2")
 
 
 @pytest.mark.parametrize(
@@ -102,13 +103,13 @@ def test_words_of_a_program_are_no_cause(line: str) -> None:
 def test_a_cause_that_names_no_node_lists_those_that_it_may_be() -> None:
     printed = ended(255, stderr="Host key verification failed.\n")
     (cause,) = named_causes(printed, ("n1", "n2", "n3"), whole=False)
-    assert cause.message == "ssh does not accept the host key of one of n2, n3"
+    assert matches(cause, "ssh-host-key", node=("n2", "n3"))
 
 
 def test_nodes_with_one_cause_share_a_finding() -> None:
     lines = "".join(f"u@n{n}: Permission denied (publickey).\n" for n in range(1, 12))
     (cause,) = named_causes(ended(255, stderr=lines), NODES, whole=False)
-    assert "n1, n2, n3, n4, n5, n6, n7, n8 and 3 more: Permission" in cause.message
+    assert matches(cause, "ssh-denied", node=("n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", 3))
 
 
 def test_a_launch_ends_where_its_launcher_would_wait_in_vain() -> None:

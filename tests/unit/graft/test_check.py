@@ -35,6 +35,7 @@ from tests.builders.guests import (
     library,
     modules,
 )
+from tests.builders.messages import matches, shows
 
 
 def mpich_guest(*symbols: str, flags: int = 0) -> Guest:
@@ -56,9 +57,9 @@ def test_folders_of_this_machine_over_those_of_the_image_are_named() -> None:
     fit = verdict(guest, an_abi("openmpi@5.0.11"), own=own())
     assert fit.ok
     messages = [finding.message for finding in part(fit, "folders").findings]
-    assert "1 of the image's programs and libraries" in messages[0]
+    assert matches(messages[0], "guest-programs-hidden", count=1)
     assert "/tmp/app" in messages[0]
-    assert "this machine's /usr/share, not the image's, which has 35 entries" in messages[1]
+    assert matches(messages[1], "guest-folder-covered", folder="/usr/share", count=35)
 
 
 # ------------------------------------------------------------------ architecture
@@ -71,7 +72,7 @@ def test_an_arm64_guest_on_an_x86_64_host() -> None:
     found = finding(fit, "architecture")
     assert "for aarch64" in found.message
     assert "for x86_64" in found.message
-    assert "discover --abi --json" in found.fix
+    assert matches(found, "architecture")
     assert part(fit, "symbols").message.startswith("not checked")
 
 
@@ -89,7 +90,7 @@ def test_an_open_mpi_program_over_mpich() -> None:
     assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"abi-differs"}
     found = finding(fit, "abi-differs")
     assert f"{APP} needs libmpi.so.40" in found.evidence
-    assert "use a host MPI of ABI ompi" in found.fix
+    assert matches(found, "abi-differs", name="ompi")
 
 
 def test_only_the_program_of_the_other_abi_is_left_out_of_the_rest() -> None:
@@ -130,7 +131,7 @@ def test_an_interpreter_is_no_mpi_program_and_its_extension_is() -> None:
     guest = replace(a_guest(a_program(()), OPENMPI, extension), libraries=("/opt/MPI.so",))
     assert verdict(guest, an_abi("openmpi@5.0.11"), own=own()).ok
     lacking = verdict(guest, an_abi("openmpi@5.0.11", exported=("MPI_Init",)), own=own())
-    assert "needed by /opt/MPI.so" in finding(lacking, "mpi-symbols").evidence
+    assert shows(finding(lacking, "mpi-symbols").evidence, "needed", "/opt/MPI.so")
 
 
 def test_a_package_with_a_module_for_each_abi() -> None:
@@ -169,7 +170,9 @@ def test_what_is_wrong_with_one_program_is_nothing_to_another() -> None:
     fit = check_fit(pair)
     absent = finding(fit, "soname-absent")
     assert absent.level is Level.ERROR
-    assert absent.message.startswith("java needs libmpi_java.so.40, and openmpi@5.0.11 has no")
+    assert matches(
+        absent, "soname-absent", object="java", soname="libmpi_java.so.40", mpi="openmpi@5.0.11"
+    )
 
 
 def test_an_mpi_that_is_linked_into_the_program() -> None:
@@ -229,7 +232,9 @@ def test_a_library_that_the_guest_lacks_without_any_graft() -> None:
     program = a_program(["libmpi.so.40", "libhdf5.so.103"])
     fit = verdict(a_guest(program, OPENMPI), an_abi("openmpi@5.0.11"), own=own())
     found = finding(fit, "library-missing")
-    assert found.message.startswith("libhdf5.so.103, which the guest's solver needs")
+    assert matches(
+        found, "library-missing", name="libhdf5.so.103", side="the guest's", object="solver"
+    )
     assert "in the image" in found.fix
     assert any(line.startswith("tried ") for line in found.evidence)
 
@@ -263,7 +268,7 @@ def test_mpich_5_has_26_symbols_that_intel_has_not() -> None:
     lost += [f"QMPI_{name}" for name in ("Get_function", "Get_calling_address", "Table", "Name")]
     intel = an_abi("intel@2021.18.1")
     found = finding(verdict(mpich_guest(*lost), intel), "mpi-symbols")
-    assert "26 symbols missing in intel@2021.18.1" in found.message
+    assert matches(found, "mpi-symbols", symbols="26 symbols", mpi="intel@2021.18.1")
     assert found.evidence[0].split()[1:] == sorted(lost)
     assert verdict(mpich_guest(), intel, own=own(Family.MPICH, "5.0.2")).ok
 
@@ -285,8 +290,8 @@ def test_host_symbols_that_the_guests_glibc_lacks() -> None:
     fit = verdict(a_guest(a_program(), OPENMPI, libc()), abi, own=own())
     found = finding(fit, "host-symbols")
     assert found.level is Level.ERROR
-    assert found.message.startswith(
-        "the host's libmpi.so.40 would miss 1 symbol in this guest: strl"
+    assert matches(
+        found, "host-symbols", libraries="libmpi.so.40", symbols="1 symbol", names="strlcpy"
     )
     same = verdict(a_guest(a_program(), OPENMPI, libc_with("strlcpy")), abi, own=own())
     assert same.ok
@@ -303,7 +308,7 @@ def test_symbols_of_a_library_that_the_hosts_copy_has_no_more() -> None:
     fit = verdict(a_guest(program, OPENMPI, theirs), abi, own=own())
     assert fit.ok is ("symbols" not in codes(fit))
     if not fit.ok:  # else each side has its own
-        assert "with the host's libraries: json_old" in finding(fit, "symbols").message
+        assert shows(finding(fit, "symbols").message, "host's", "libraries", "json_old")
 
 
 # ------------------------------------------------------------------ versions
@@ -363,7 +368,7 @@ def test_open_mpi_5_over_debians_libfabric(node: str, fits: bool) -> None:
     assert fit.ok is fits
     if not fits:
         found = finding(fit, "version-unmet")
-        assert "FABRIC_1.9 of libfabric.so.1" in found.message
+        assert matches(found, "version-unmet", node="FABRIC_1.9", library="libfabric.so.1")
         assert "--replace mpi" in found.fix
 
 
@@ -380,5 +385,5 @@ def test_a_cxx_library_too_old_for_the_hosts() -> None:
     assert f"{LIB}/libstdc++.so.6" in finding(fit, "host-over-guest").evidence[-1]
     without = an_abi("openmpi@5.0.7", ucx, needed=("libucp.so.0", "libc.so.6"))
     found = finding(verdict(a_guest(program, OPENMPI, older), without, own=own()), "version-unmet")
-    assert "GLIBCXX_3.4.32 of libstdc++.so.6" in found.message
+    assert matches(found, "version-unmet", node="GLIBCXX_3.4.32", library="libstdc++.so.6")
     assert "run-time library" in found.fix

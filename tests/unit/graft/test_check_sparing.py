@@ -15,6 +15,7 @@ from mpigraft.graft.injection.fixpoint import GraftRequest
 from tests.builders.configuration import a_machine
 from tests.builders.fits import finding, own, part
 from tests.builders.guests import OPENMPI, PLACE, a_guest, a_program, an_abi, library, modules
+from tests.builders.messages import matches
 
 
 def spared(guest: Guest, abi: MpiAbi) -> Fit:
@@ -33,7 +34,7 @@ def test_programs_of_which_nobody_knows_whether_they_start_refuse_only_together(
     assert fit.ok
     note = finding(fit, "programs-not-known")
     assert (note.level, note.evidence) == (Level.WARNING, ("/opt/java",))
-    assert note.message.startswith("1 of 2 programs of app.sif do not fit")
+    assert matches(note, "programs-not-known", bad=1, programs=2, name="app.sif")
     assert finding(fit, "soname-absent").level is Level.WARNING
     assert part(fit, "sonames").level is Level.WARNING
     label = replace(guest.label, programs=("/opt/java",))

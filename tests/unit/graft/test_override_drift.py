@@ -21,6 +21,7 @@ from mpigraft.graft.stack.override.launcher import launcher_scripts
 from mpigraft.report import absent_names
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled
+from tests.builders.messages import shows
 from tests.builders.overrides import (
     LIBMPI,
     a_plan,
@@ -122,7 +123,7 @@ def test_a_launcher_that_was_updated_says_so(tmp_path: Path) -> None:
     mpirun.write_text("#!/bin/sh\necho other $*\n")
     output, errors = start()
     assert output == "other -n 2\n"
-    assert "mpirun changed since openmpi@5.0.11 was injected" in errors
+    assert shows(errors, "mpirun", "changed", "since", "openmpi@5.0.11", "injected")
 
 
 def test_what_an_override_no_longer_has_is_named(site: Path, libraries: tuple[Path, Path]) -> None:

@@ -25,6 +25,7 @@ from mpigraft.knowledge.transports.rows import (
     read_tells,
 )
 from mpigraft.knowledge.versions import Range
+from tests.builders.messages import matches
 
 # ------------------------------------------------------------------ what is refused
 
@@ -190,7 +191,7 @@ def test_an_id_stands_once() -> None:
     def change(row: dict[str, Any]) -> None:
         row["id"], row["name"] = "openmpi-ob1-tcp", "another"
 
-    assert "two rows are called openmpi-ob1-tcp" in refusal(change)
+    assert matches(refusal(change), "table-rows-twice", name="openmpi-ob1-tcp")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.launch.launchers.select import launchers_for
 from mpigraft.native.programs import Natives
 from tests.builders.configuration import a_machine, an_mpi
+from tests.builders.messages import shows
 from tests.builders.probes import configuration, records
 
 OPENMPI5 = an_mpi("openmpi@5.0.11")
@@ -112,13 +113,13 @@ def test_all_kinds_are_launchers() -> None:
 def test_open_mpi_5_speaks_pmix_and_nothing_else() -> None:
     assert started(OPENMPI5, in_job("none", "pmi2", "pmix")).pmi == "pmix"
     why = refused(OPENMPI5, in_job("none", "pmi2"))
-    assert "openmpi@5.0.11 speaks pmix, srun offers none, pmi2: each rank would be 0 of 1" in why
+    assert shows(why, "openmpi@5.0.11", "speaks pmix", "srun offers", "pmi2", "0 of 1")
     assert "the MPI's own mpirun inside of the job" in why
 
 
 def test_open_mpi_4_speaks_what_it_was_built_with() -> None:
     assert started(OPENMPI4, in_job("pmi2", "pmix")).pmi == "pmix"
-    assert "speaks pmix, simple, srun offers pmi2" in refused(OPENMPI4, in_job("pmi2"))
+    assert shows(refused(OPENMPI4, in_job("pmi2")), "speaks pmix", "simple", "srun", "pmi2")
     built = an_mpi("openmpi@4.1.4", components=(("pmix", ("s2", "isolated")),))
     assert started(built, in_job("pmi2", "pmix")).pmi == "pmi2"
 
@@ -130,7 +131,7 @@ def test_mpich_speaks_the_words_of_its_library(tmp_path: Path) -> None:
     old = mpich(tmp_path, b"\0cmd=initack\0")  # Slurm's pmi2 answers PMI-1 too
     assert select.supported_pmi(old) == ("pmi1",)
     assert started(old, in_job("pmix", "pmi2")).pmi == "pmi2"
-    assert "would be 0 of 1" in refused(old, in_job("pmix"))
+    assert shows(refused(old, in_job("pmix")), "0 of 1")
     assert select.supported_pmi(mpich(tmp_path, b"")) == ()
     assert "speaks no PMI that is known" in refused(mpich(tmp_path, b""), in_job("pmi2"))
 
@@ -255,7 +256,7 @@ def test_ranks_that_do_not_start_say_why() -> None:
     asked = replace(ASKED, launcher=by)
     (finding,) = wireup.verify_wireup(asked, NATIVES, Started((), 16, said))
     assert finding.code == "launcher-fails"
-    assert "under srun, exit code 16: runtime uses unsupported PMI version" in finding.message
+    assert shows(finding.message, "under srun", "exit code 16")
     assert "mpirun" in finding.fix
     (finding,) = wireup.verify_wireup(asked, NATIVES, Started((), 1, b"srun: error: gone\n"))
     assert "srun: error: gone" in finding.message

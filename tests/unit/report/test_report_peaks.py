@@ -14,6 +14,7 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
 from mpigraft.report.peaks import Peaks
 from mpigraft.report.wording.counts import sections
+from tests.builders.messages import shows
 from tests.builders.reports import small_data
 
 
@@ -110,14 +111,14 @@ def test_a_machine_that_says_nothing_has_no_peak(machine: str) -> None:
     data = small_data()
     data = replace(data, allocations=(replace(data.allocations[0], machine=machine),))
     assert peaks.known(data) == Peaks()
-    assert captions.caption(data).startswith("Measured on 1 node")
+    assert shows(captions.caption(data), "Measured", "1 node")
 
 
 def test_a_caption_has_node_type_network_and_versions() -> None:
     data = networked(device("BS_200G"), device("BS_200G"))
     text = captions.caption(data)
-    assert text.startswith("Measured on 1 node with AMD EPYC 7763, network 2 x cxi BS_200G, Debian")
-    assert "mpich@5.0.1 with libfabric 2.1.0" in text
+    assert shows(text, "Measured", "1 node", "7763", "2", "BS_200G")
+    assert shows(text, "mpich@5.0.1", "libfabric", "2.1.0")
 
 
 def test_of_an_import_the_machine_is_all_that_is_known() -> None:

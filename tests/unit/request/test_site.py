@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
 from mpigraft.request import CampaignSpec, site
+from tests.builders.messages import matches
 
 
 def read(folder: Path, text: str) -> site.Site:
@@ -79,7 +80,7 @@ def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
     found = read(tmp_path, '[run]\nmpi = "openmpi"\n[policy]\nfixed = ["mpi"]\n')
     with pytest.raises(UsageError, match="--replace nothing is not left") as no:
         found.merged({"replace": "nothing"})
-    assert "site.toml:2 fixes the MPI to openmpi" in no.value.why
+    assert matches(no.value, "site-fixes-replace", where="site.toml:2", listed="openmpi")
     assert found.merged({"replace": "libfabric"})[0]["replace"] == "libfabric"
     open_ = read(tmp_path, '[run]\nmpi = "openmpi"\n')
     assert open_.merged({"replace": "nothing"})[0]["replace"] == "nothing"
@@ -135,7 +136,7 @@ def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> 
     fixed = read(tmp_path, '[run]\nmpi = ["a", "b"]\n[policy]\nfixed = ["mpi"]\n')
     with pytest.raises(UsageError) as no:
         fixed.merged({"mpi": "b"})
-    assert no.value.why.endswith("site.toml:2 fixes it to a, b")
+    assert matches(no.value, "site-fixes-option", where="site.toml:2", to_value="to a, b")
     assert fixed.fixed_where == {"mpi": f"{tmp_path / 'site.toml'}:2"}
 
 

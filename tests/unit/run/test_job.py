@@ -43,6 +43,7 @@ from mpigraft.run.cached import document as kept_jobs
 from mpigraft.run.cached import start as fast
 from mpigraft.selection.mpi import MpiSelection
 from tests.builders.configuration import a_machine
+from tests.builders.messages import matches
 from tests.builders.probes import configuration
 
 HELLO = ("/opt/app/hello",)
@@ -76,7 +77,7 @@ def test_a_removed_working_folder_is_an_error(
     tmp_path.rmdir()
     for words in (["run", "--", "true"], ["check", "/", "--program", "/bin/true"]):
         assert main.run_command(words) == 2
-        assert "the working folder does not exist" in capfd.readouterr().err
+        assert matches(capfd.readouterr().err, "cwd-gone")
 
 
 # ------------------------------------------------------------------ what is kept

@@ -20,6 +20,7 @@ import pytest
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import EvidenceRecord
 from mpigraft.store import Store, Writer, file
+from tests.builders.messages import matches
 from tests.builders.records import CAMPAIGN, evidence, launch, measured
 
 
@@ -160,7 +161,7 @@ def test_a_file_that_never_rests_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(file, "_state", lambda path: {path: (next(turn), 0)})
     store = Store(tmp_path)
     assert store.campaigns() == ()
-    assert "it changed during each of 20 attempts" in store.findings[0].message
+    assert matches(store.findings[0], "store-file-unreadable", error=20)
     monkeypatch.setattr(file, "_state", lambda path: {path: (next(turn) // 9, 0)})
     assert store.campaigns() == (CAMPAIGN,)
 
