@@ -29,7 +29,7 @@ class BaselineSeries(Subject):
 
 
 def baseline_series(data: ReportData) -> tuple[BaselineSeries, ...]:
-    """The baseline's values where nothing was held against them; empty where something was."""
+    """Give the baseline's values where nothing was held against them; empty where something was."""
     if data.comparison.groups:
         return ()
     labels = labels_of(data.configurations, data.values)

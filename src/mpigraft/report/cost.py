@@ -129,8 +129,8 @@ def deciding(data: ReportData) -> str:
 
 
 def extension(data: ReportData) -> str:
-    """The command that measures the rounds that would decide half of the inconclusive cells, or
-    those that are planned and not measured yet; empty where nothing would."""
+    """Write the command that measures the rounds that would decide half of the inconclusive
+    cells, or those that are planned and not measured yet; empty where nothing would."""
     needed, campaign = _needed(data), data.campaign
     if needed is None or campaign is None or campaign.origin is not Origin.RUN:
         return ""
@@ -139,8 +139,8 @@ def extension(data: ReportData) -> str:
 
 
 def _needed(data: ReportData) -> tuple[int, int] | None:
-    """Rounds that would decide half of the inconclusive cells, and nine in ten. Those of what a
-    look has ended are not measured again."""
+    """List rounds that would decide half of the inconclusive cells, and nine in ten. Those of
+    what a look has ended are not measured again."""
     if data.comparison.rounds < MIN_ROUNDS:
         return None  # few rounds do not say how many more decide: a finding has the number
     stops = sum(not look.extension for look in data.comparison.looks) > 1

@@ -81,7 +81,7 @@ def missing_sizes(section: Section, measured: Sizes) -> set[int]:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % interval of the median of rounds; None for fewer than 6."""
+    """Give the 95 % interval of the median of rounds; None for fewer than 6."""
     ordered = sorted(values)
     n = len(ordered)
     k, below = 0, 0.0  # below: P(Binomial(n, 1/2) < k)
@@ -92,7 +92,7 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def launch_bands(data: ReportData) -> Bands:
-    """The 95 % intervals of the values, by benchmark, metric, layout, buffers and label."""
+    """Give the 95 % intervals of the values, by benchmark, metric, layout, buffers and label."""
     names = labels_of(data.configurations, data.values)
     return {
         (*key, names[name]): {
@@ -103,7 +103,7 @@ def launch_bands(data: ReportData) -> Bands:
 
 
 def layouts_of(card: Card, measured: Sizes) -> set[str]:
-    """The layouts on which a benchmark has any value."""
+    """Give the layouts on which a benchmark has any value."""
     where = (card.benchmark, card.metric, card.buffers)
     return {layout for *key, layout, buffers in measured if (*key, buffers) == where}
 
@@ -124,7 +124,7 @@ def _view(card: Card, view: View, index: dict[int, int], measured: Sizes) -> dic
 def _section(
     section: Section, baseline: str, bands: Bands, peak: tuple[float, str] | None
 ) -> dict[str, Any]:
-    """A section's figures: a cell, or null, for each of its sizes."""
+    """List a section's figures: a cell, or null, for each of its sizes."""
     where = (section.benchmark, section.metric, section.layout, section.buffers)
     absolute = section.baseline
     return {

@@ -30,7 +30,7 @@ def report_findings(data: ReportData) -> tuple[Finding, ...]:
 
 
 def labels(data: ReportData) -> dict[str, str]:
-    """Configuration ids by key."""
+    """Map keys of configurations to their ids."""
     return {c.key: c.id for c in data.configurations}
 
 
@@ -39,7 +39,7 @@ def mismatch(evidence: Evidence) -> str:
 
 
 def _evidence(data: ReportData) -> list[Finding]:
-    """Findings of the evidence; what several configurations, layouts or allocations have in
+    """List findings of the evidence; what several configurations, layouts or allocations have in
     common is said once."""
     names = labels(data)
     sources: dict[Finding, dict[str, dict[str, None]]] = {}
@@ -60,7 +60,7 @@ def _listed(places: Mapping[str, Iterable[str]]) -> str:
 
 
 def _no_evidence(data: ReportData) -> list[Finding]:
-    """A configuration that was run here and has no evidence is named: silence is no pass."""
+    """Name each configuration that was run here and has no evidence: silence is no pass."""
     if data.comparison.origin is Origin.IMPORT:
         return []
     proven = {record.configuration for record in data.evidence}
@@ -71,8 +71,8 @@ def _no_evidence(data: ReportData) -> list[Finding]:
 
 
 def _failed(data: ReportData) -> list[Finding]:
-    """Launches that did not end well, counted per configuration and way of failing; the first
-    of each tells what was seen."""
+    """List launches that did not end well, counted per configuration and way of failing; the
+    first of each tells what was seen."""
     names = labels(data)
     started = Counter(launch.configuration for launch in data.launches)
     failed: dict[tuple[str, LaunchState], list[LaunchRecord]] = {}
@@ -119,7 +119,8 @@ def _scattered(data: ReportData) -> list[Finding]:
 
 
 def left_out(data: ReportData) -> tuple[tuple[str, str], ...]:
-    """(configuration, why) of what the campaign's plan left out; empty where no plan says so."""
+    """List (configuration, why) of what the campaign's plan left out; empty where no plan says
+    so."""
     try:
         rows = json.loads(data.campaign.plan)["skipped"] if data.campaign else ()
         return tuple((redact(str(name)), redact(str(why))) for name, why in rows)

@@ -38,8 +38,8 @@ def growths_to_show(data: ReportData) -> list[Growth]:
 
 
 def unclear_cores(data: ReportData) -> dict[tuple[str, str], str]:
-    """(configuration, layout) whose ranks did not have a core each, or not for certain: by the
-    cores of the machine and by what each rank said that it may run on, in any allocation."""
+    """List (configuration, layout) whose ranks did not have a core each, or not for certain: by
+    the cores of the machine and by what each rank said that it may run on, in any allocation."""
     machines = {a.id: _cpu(a.machine) for a in data.allocations}
     least = min((cores for cores, _ in machines.values() if cores), default=0)
     records: dict[tuple[str, str], list[EvidenceRecord]] = defaultdict(list)
@@ -160,7 +160,7 @@ def _left_out(one: Growth) -> Iterator[str]:
 
 
 def figures(data: ReportData) -> tuple[Figure, ...]:
-    """What was measured, the law, and what it predicts; why there is no law, for some."""
+    """Give what was measured, the law, and what it predicts; why there is no law, for some."""
     return tuple(
         Figure(title(one), tuple(sentences(one)), partial(_html, one), subject=one.configuration)
         for one in growths_to_show(data)
@@ -171,7 +171,7 @@ def figures(data: ReportData) -> tuple[Figure, ...]:
 
 
 def _html(one: Growth) -> Html:
-    """A picture and a table of a series with a law; else why it has none."""
+    """Render a picture and a table of a series with a law; else why it has none."""
     if one.law is None:
         return el("p", foreign(f"No law: {one.refused}."), class_="sub")
     alt = f"{title(one)}. The table that follows has the same figures."

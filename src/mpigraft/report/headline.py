@@ -29,8 +29,8 @@ class Record:
 
 
 def headline(comparison: Comparison) -> tuple[str, ...]:
-    """The answer, most useful first, and why curves have none; empty where all share one reason,
-    which the summary gives."""
+    """Give the answer, most useful first, and why curves have none; empty where all share one
+    reason, which the summary gives."""
     ranking, withheld = records(comparison.groups), open_curves(comparison.groups)
     if not any(r.faster or r.slower for r in ranking):
         return withheld

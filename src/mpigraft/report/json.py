@@ -18,7 +18,7 @@ from mpigraft.report.headline import headline
 
 
 def render_json(data: ReportData) -> str:
-    """The whole comparison: every cell of every benchmark and configuration."""
+    """Write the whole comparison: every cell of every benchmark and configuration."""
     comparison = data.comparison
     known = cost.precision(data)
     return document(
@@ -68,7 +68,7 @@ def _placed(data: ReportData, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """A document in which figures that are not finite are null."""
+    """Give a document in which figures that are not finite are null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

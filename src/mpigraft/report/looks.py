@@ -8,7 +8,7 @@ from mpigraft.report.wording.counts import distinct_curves
 
 
 def look_lines(comparison: Comparison) -> list[str]:
-    """A sentence for each look that was taken, then what follows; none for a single look."""
+    """List a sentence for each look that was taken, then what follows; none for a single look."""
     looks, groups = comparison.looks, distinct_curves(comparison)
     if len(looks) < 2 or not groups:
         return []
@@ -44,7 +44,7 @@ def ended_early(comparison: Comparison) -> bool:
 
 
 def document(comparison: Comparison) -> list[dict[str, object]]:
-    """The same for other tools."""
+    """List the looks for other tools."""
     return [
         {
             "rounds": look.rounds,

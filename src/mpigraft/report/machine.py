@@ -155,7 +155,7 @@ def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
 
 
 def _short(path: Path | None, mpi: MpiInstall) -> str:
-    """A path below the MPI's own prefix, which a `found` line has named; others in full."""
+    """Write a path below the MPI's own prefix, which a `found` line has named; others in full."""
     if path and len(mpi.prefix.parts) > 2 and path.is_relative_to(mpi.prefix):
         return str(path.relative_to(mpi.prefix))
     return str(path)

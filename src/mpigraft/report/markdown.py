@@ -104,7 +104,7 @@ def _section(section: Section, baseline: str, *, brief: bool, alike: bool) -> li
 
 
 def _baseline_only(series: BaselineSeries, baseline: str) -> list[str]:
-    """The baseline's own values, where there is nothing else."""
+    """Give the baseline's own values, where there is nothing else."""
     head = f"## {escape(series.benchmark)} on {escape(series.place)}"
     figures = words.in_unit(series.quantity, series.unit)
     what = f"{escape(baseline)}: {figures}, {words.better(series.better)}."

@@ -56,7 +56,8 @@ def hidden(text: str) -> Html:
 
 
 def table_row(head: object, *cells: object) -> Html:
-    """A row of a table, which `head` names. A cell that is an element of its own stays as it is."""
+    """Render a row of a table, which `head` names. A cell that is an element of its own stays as
+    it is."""
     return el("tr", el("th", head, scope="row"), *map(_data, cells))
 
 
@@ -68,14 +69,15 @@ def _data(cell: object) -> Html:
 def table(
     caption: object, heads: Sequence[object], rows: Iterable[Html], **attributes: object
 ) -> Html:
-    """A table with a caption and column headers, in a box that scrolls when it is too wide."""
+    """Render a table with a caption and column headers, in a box that scrolls when it is too
+    wide."""
     header = el("tr", *(el("th", head, scope="col") for head in heads))
     parts = (el("caption", caption), el("thead", header), el("tbody", *rows))
     return scrolling(el("table", *parts, **attributes))
 
 
 def scrolling(content: Html, label: str | None = None) -> Html:
-    """A box that scrolls when its content is too wide. With a label, keys reach and scroll it
-    without the page's script, which does so for others."""
+    """Render a box that scrolls when its content is too wide. With a label, keys reach and
+    scroll it without the page's script, which does so for others."""
     reach = {"tabindex": 0, "role": "group", "aria_label": label} if label else {}
     return el("div", content, class_="scroll", **reach)

@@ -41,7 +41,7 @@ def title(matrix: PairMatrix) -> str:
 
 
 def sentences(matrix: PairMatrix) -> Iterator[str]:
-    """The middle, and the slow ones by name; the matrix itself stands in the picture."""
+    """Give the middle, and the slow ones by name; the matrix itself is in the picture."""
     middle = f"{numbers.number(matrix.middle)} {matrix.unit}"
     others = " of the other nodes" if matrix.slow_nodes else ""
     yield f"median link{others} {middle}; all pairs of a round were measured at once"
@@ -103,7 +103,7 @@ def _shade(worse: dict[Pair, float], pair: Pair, shades: str) -> str:
 
 
 def figures(data: ReportData) -> tuple[Figure, ...]:
-    """What stands out in each matrix, and a picture of it."""
+    """Give what stands out in each matrix, and a picture of it."""
     return tuple(
         Figure(
             title(one),
@@ -120,11 +120,12 @@ def _text(matrix: PairMatrix, in_ascii: bool) -> list[str]:
 
 
 def _html(matrix: PairMatrix, index: int) -> Html:
-    """A heat map, below what stands out in it."""
+    """Render a heat map, below what stands out in it."""
     lines = (el("p", foreign(line), class_="sub") for line in sentences(matrix))
     return join(*lines, heat.html(matrix, title(matrix), index))
 
 
 def values(data: ReportData) -> list[dict[str, Any] | None]:
-    """What the page's script says of a link that is pointed at; tables say it by themselves."""
+    """Describe what the page's script says of a link that is pointed at; tables say it by
+    themselves."""
     return [heat.values(one) if heat.pictured(one) else None for one in matrices(data)]

@@ -60,7 +60,7 @@ def print_node(
 
 
 def node_title(layout: Layout | None, cpu: Cpu) -> list[str]:
-    """What is drawn, in words."""
+    """Describe what is drawn, in words."""
     threads = cpu.threads // cpu.cores if cpu.cores else 1
     smt = f" of {threads} hardware threads" if threads > 1 else ""
     node = f"{cpu.model or cpu.architecture}: {cpu.cores} cores{smt}"
@@ -76,8 +76,8 @@ def node_title(layout: Layout | None, cpu: Cpu) -> list[str]:
 
 
 def node_rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
-    """The cores, a row for each cache, or for each domain of small ones; numbers are those of
-    ranks on their node."""
+    """Give the cores, a row for each cache, or for each domain of small ones; numbers are those
+    of ranks on their node."""
     owners: dict[int, list[int]] = {}
     for rank, mask in enumerate(placement.masks):
         for cpu_number in mask:

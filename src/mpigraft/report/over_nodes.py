@@ -58,7 +58,7 @@ class NodesTable:
 
     def blocks(self, width: int = WIDTH) -> Iterator[list[list[tuple[str, Verdict | None]]]]:
         """Lines of parts that fit the width, in as many blocks as that takes: a part has a text and
-        the verdict that colours it. A name that leaves no room stands above its rows."""
+        the verdict that colours it. A name that leaves no room is above its rows."""
         names = [printable(row.configuration) for row in self.rows]
         whats = max(len(row.what) for row in self.rows)
         cells = [max(len(t) for t in column) for column in self._columns()]
@@ -109,8 +109,8 @@ def _fitting(cells: list[int], room: int) -> Iterator[tuple[int, int]]:
 def split_layouts(
     comparison: Comparison, signs: Signs, *, full: bool = False
 ) -> tuple[tuple[NodesTable, ...], tuple[Section, ...]]:
-    """What is shown over layouts, and the sections that are shown each by itself: those of a
-    benchmark on one layout, and those through which no curve can go; in `full` all of them."""
+    """Give what is shown over layouts, and the sections that are shown each by itself: those of
+    a benchmark on one layout, and those through which no curve can go; in `full` all of them."""
     if full:
         return (), sections(comparison)
     tables: list[NodesTable] = []
@@ -148,7 +148,7 @@ def _table(card: Card, view: View, baseline: str, signs: Signs) -> NodesTable:
 
 
 def over_notes(tables: Sequence[NodesTable]) -> Iterator[str]:
-    """What the rows of several tables mean."""
+    """Describe what the rows of several tables mean."""
     rows = [row for table in tables for row in table.rows]
     if any(row.single for row in rows):
         yield f"{SINGLE} a single run"
@@ -167,7 +167,7 @@ def _label(name: str, size: int) -> str:
 
 
 def _baseline_row(name: str, size: int, every: list[Section], baseline: str) -> Row:
-    """The values that the ratios below stand on."""
+    """Give the values that the ratios below rest on."""
     values = [section.baseline.get(size) for section in every]
     texts = tuple("-" if value is None else numbers.number(value) for value in values)
     return Row(baseline, _label(name, size), texts, (None,) * len(texts))
@@ -191,8 +191,9 @@ def _row(pair: str, name: str, size: int, groups: list[CellGroup | None], signs:
 def _curve_rows(
     pair: str, groups: list[CellGroup | None], common: tuple[int, ...], signs: Signs
 ) -> Iterator[Row]:
-    """The pooled ratio of each curve, and its verdict: what claims rest on. Where columns have
-    other sizes, their ratio is over those that all have, and the verdict, of all, stands below."""
+    """Give the pooled ratio of each curve, and its verdict: what claims rest on. Where columns
+    have other sizes, their ratio is over those that all have, and the verdict, of all, stands
+    below."""
     verdicts = tuple(group.curve if group else None for group in groups)
     marks = tuple(signs[verdict] if verdict else "-" for verdict in verdicts)
     alike = all(group.used_sizes == common for group in groups if group)

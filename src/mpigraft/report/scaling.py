@@ -79,7 +79,8 @@ def _views(every: Sequence[Section]) -> tuple[View, ...]:
 
 
 def _axes(layout: str) -> Iterator[tuple[tuple[str, str, str], int]]:
-    """The axes that a layout has a place on, (axis, series, options), and its place on each."""
+    """Give the axes that a layout has a place on, (axis, series, options), and its place on
+    each."""
     match = LAYOUT_PATTERN.fullmatch(layout)
     if match is None:
         return

@@ -30,7 +30,7 @@ NAMED = 6  # nodes or runs of nodes, and versions, that are named
 
 
 def document(text: str) -> dict[str, Any]:
-    """A stored JSON object; empty for anything else."""
+    """Read a stored JSON object; empty for anything else."""
     try:
         content = json.loads(text)
     except ValueError:
@@ -39,7 +39,7 @@ def document(text: str) -> dict[str, Any]:
 
 
 def networks(machine: dict[str, Any]) -> Iterator[str]:
-    """The interfaces that are up, less the loopback; the same kind at the same speed once."""
+    """Give the interfaces that are up, less the loopback; the same kind at the same speed once."""
     listed = machine.get("fabrics")
     named: dict[str, int] = {}
     for device in listed if isinstance(listed, list) else ():

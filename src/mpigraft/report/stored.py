@@ -102,7 +102,7 @@ def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
 
 
 def _rounds(launches: Sequence[LaunchRecord]) -> int:
-    """An imported campaign has as many rounds as were imported."""
+    """Count rounds: an import has as many as were imported."""
     return 1 + max((launch.round for launch in launches), default=-1)
 
 
@@ -219,7 +219,8 @@ def _findings(
 
 
 def _without_homes(value: Any) -> Any:
-    """A document without the name of anybody's home in it: what is shown here gets published."""
+    """Give a document without the name of anybody's home in it: what is shown here gets
+    published."""
     if isinstance(value, dict):
         return {key: _without_homes(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -228,7 +229,7 @@ def _without_homes(value: Any) -> Any:
 
 
 def _json(text: str) -> Any:
-    """Stored JSON as a value; what redaction made unreadable stays text."""
+    """Read stored JSON as a value; what redaction made unreadable stays text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -236,7 +237,7 @@ def _json(text: str) -> Any:
 
 
 def text(head: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
-    """The document for a person, in lines of at most 80 characters."""
+    """Lay out the document in lines of at most 80 characters."""
     rounds = counted(head["rounds"], "round")
     if head["begun"] < head["rounds"]:
         rounds = f"{head['begun']} of {rounds}"
@@ -300,7 +301,7 @@ def _load(conditions: dict[str, Any] | None) -> list[str]:
 
 
 def _origin(provenance: Any) -> str:
-    """The plain entries of a provenance; lists and the like are in the JSON document."""
+    """Write the plain entries of a provenance; lists and the like are in the JSON document."""
     if not isinstance(provenance, dict):
         return str(provenance)
     plain = {k: v for k, v in provenance.items() if v and not isinstance(v, (list, dict))}
@@ -316,7 +317,7 @@ def _guest(provenance: Any) -> list[str]:
 
 
 def _proofs(proofs: list[dict[str, Any]]) -> Iterator[str]:
-    """A row for each lane; those that nothing used share one, since they are the most."""
+    """List a row for each lane; those that nothing used share one, since they are the most."""
     idle: dict[str, list[str]] = {}
     for proof in proofs:
         if proof["standing"] == ProofStatus.NOT_EXERCISED and not proof["sign"]:

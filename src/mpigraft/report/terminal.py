@@ -89,7 +89,7 @@ def _figures(console: Console, data: ReportData, signs: Signs) -> None:
 
 
 def signs_of(console: Console) -> Signs:
-    """The signs of verdicts that a stream can write."""
+    """Give the signs of verdicts that a stream can write."""
     try:
         "".join(words.VERDICT_SIGNS.values()).encode(console.encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -107,7 +107,7 @@ def _row(console: Console, *parts: str | tuple[str, str] | Text) -> None:
 
 
 def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
-    """A sentence, folded at the console's width; further lines are indented."""
+    """Fold a sentence at the console's width; further lines are indented."""
     from rich.text import Text
 
     lines = textwrap.wrap(
@@ -149,7 +149,7 @@ def _sizes(
 
 
 def _baseline_only(console: Console, series: BaselineSeries, baseline: str, *, brief: bool) -> None:
-    """The baseline's own values, where there is nothing else."""
+    """Give the baseline's own values, where there is nothing else."""
     console.print()
     _say(console, _title(series), "bold")
     if brief:
@@ -160,7 +160,8 @@ def _baseline_only(console: Console, series: BaselineSeries, baseline: str, *, b
 
 
 def _print_table(console: Console, table: Table, signs: Signs = words.VERDICT_SIGNS) -> None:
-    """The rows below their heads; a verdict in its colour. The caption is the caller's to say."""
+    """Print the rows below their heads; a verdict in its colour. The caption is the caller's to
+    say."""
     heads, *rows = table.padded(signs)
     _row(console, ("".join(heads), "dim"))
     for cells, texts in zip(table.rows, rows, strict=True):
@@ -232,7 +233,7 @@ def _overview(
 
 
 def _absolute(values: Mapping[int, float], baseline: str) -> str:
-    """The baseline's value at a few sizes, so that a ratio has something to stand on."""
+    """Write the baseline's value at a few sizes, for the ratios below."""
     every = list(values)
     few = sorted({every[0], every[len(every) // 2], every[-1]}) if every else []
     parts = (numbers.number(values[s]) + (f" at {numbers.size(s)}" if s > 0 else "") for s in few)
@@ -240,7 +241,7 @@ def _absolute(values: Mapping[int, float], baseline: str) -> str:
 
 
 def _ruler(sizes: tuple[int, ...]) -> str:
-    """Marks over the strip where 1, 1K and 1M stand; at least the first size."""
+    """Write marks over the strip where 1, 1K and 1M are; at least the first size."""
     line = [" "] * len(sizes)
     for place, size in enumerate(sizes):
         mark = numbers.short_size(size)
@@ -348,7 +349,7 @@ def _reason(console: Console, why: str, fix: str) -> None:
 
 
 def _summary(console: Console, comparison: Comparison, *, brief: bool) -> None:
-    """The answer. In brief the lines per curve are left to the overviews that stand above."""
+    """Give the answer. In brief the lines per curve are left to the overviews above."""
     answer = headline(comparison)
     curves = () if brief and answer else comparison.summary
     if curves:

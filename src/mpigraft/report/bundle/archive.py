@@ -25,7 +25,7 @@ EXECUTABLE = ".sh"
 
 
 def safe_name(text: str) -> str:
-    """A part of a path that any name makes: letters, digits and `.+-_`, never a dot first."""
+    """Write a part of a path that any name makes: letters, digits and `.+-_`, never a dot first."""
     return UNSAFE.sub("-", text).strip("-.")[:LONGEST] or "unnamed"
 
 
@@ -52,7 +52,7 @@ def write_archive(path: Path, folder: str, files: Mapping[str, bytes], created: 
 
 
 def _member(folder: str, name: str, size: int, seconds: int) -> tarfile.TarInfo:
-    """The head of a file, of nobody, readable by all."""
+    """Give the head of a file, of nobody, readable by all."""
     if not all(PART.fullmatch(part) for part in (folder, *name.split("/"))):
         raise ValueError(f"unsafe name {name!r}")
     member = tarfile.TarInfo(f"{folder}/{name}")

@@ -137,7 +137,7 @@ def _evidence(side: Measured) -> dict[str, bytes]:
 
 
 def _analysis(store: Store, side: Measured) -> dict[str, bytes]:
-    """The comparison with the baseline; nothing of a campaign without values."""
+    """Give the comparison with the baseline; nothing of a campaign without values."""
     if not side.values:
         return {}
     data = load_report(store, side.campaign.id)

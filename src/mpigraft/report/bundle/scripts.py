@@ -39,7 +39,7 @@ program() {
 
 
 def scripts(side: Measured) -> dict[str, bytes]:
-    """A script for each configuration and layout that was measured here."""
+    """List a script for each configuration and layout that was measured here."""
     try:
         plan = json.loads(side.campaign.plan)
         own = native_launches(plan)
@@ -115,7 +115,7 @@ def _preparation(
 
 
 def _comment(text: str) -> str:
-    """A line that nothing in `text` can end."""
+    """Write a line that nothing in `text` can end."""
     return "# " + " ".join(text.split())
 
 
@@ -138,8 +138,8 @@ def _prefix(provenance: dict[str, Any]) -> str:
 def _environment(
     rows: Iterable[dict[str, Any]], prefix: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """What was set for ranks, and for the launcher, in words of a shell; paths of the MPI begin
-    with the reader's own."""
+    """Describe what was set for ranks, and for the launcher, in words of a shell; paths of the
+    MPI begin with the reader's own."""
     ranks: dict[str, str] = {}
     launcher: dict[str, str] = {}
     for row in rows:

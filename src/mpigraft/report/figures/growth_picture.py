@@ -108,7 +108,7 @@ def _mark(
     bounds: tuple[float, float],
     kind: str,
 ) -> Html:
-    """A dot with its range, and in words what it is for who points at it."""
+    """Render a dot with its range, and in words what it is for who points at it."""
     (x, y), low, high = at(ranks, value), at(ranks, bounds[0])[1], at(ranks, bounds[1])[1]
     tooltip = f"{ranks} ranks: {numbers.number(value)} {numbers.span(bounds)}"
     tooltip += f", {PREDICTED}" if kind == "p" else ", measured"

@@ -55,7 +55,7 @@ def html(matrix: PairMatrix, title: str, index: int) -> Html:
 
 
 def values(matrix: PairMatrix) -> dict[str, Any]:
-    """What the tooltip of a picture says: four digits of each link, row by row."""
+    """Describe what the tooltip of a picture says: four digits of each link, row by row."""
     links, worse = dict(matrix.links), matrix.worse
     pairs = [[(a, b) for b in matrix.nodes] for a in matrix.nodes]
     return {
@@ -162,7 +162,7 @@ def _names(name: str, margin: float, at: float) -> tuple[Html, Html]:
 
 
 def _pieces(matrix: PairMatrix) -> list[Html]:
-    """The ground, then a path for each kind of cell; one unit is one cell."""
+    """Render the ground, then a path for each kind of cell; one unit is one cell."""
     worse, count = matrix.worse, len(matrix.nodes)
     paths: dict[str, list[str]] = defaultdict(list)
     for row, a in enumerate(matrix.nodes):

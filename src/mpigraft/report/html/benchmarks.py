@@ -23,7 +23,7 @@ Numbers = Mapping[int, int]  # of a section or view in the page's figures, by it
 
 
 def benchmark(card: Card, data: ReportData, sections: Numbers, first_view: int) -> Html:
-    """The whole part. `first_view` is the number of the card's first view in the figures."""
+    """Render the whole part. `first_view` is the number of the card's first view in the figures."""
     single = len(card.sections) == 1
     name = overview.card_anchor(card)
     subtitle = f"{words.in_unit(card.quantity, card.unit)}, {words.better(card.better)}"
@@ -55,7 +55,7 @@ def benchmark(card: Card, data: ReportData, sections: Numbers, first_view: int) 
 
 
 def _command(text: str, name: str) -> Html:
-    """The command that measures it again; its button needs scripts and is hidden without."""
+    """Render the command that measures it again; its button needs scripts and is hidden without."""
     button = el(
         "button", "Copy", el("span", " the command that measures this again", class_="vh"),
         type="button", data_copy=name, hidden=True,
@@ -94,7 +94,7 @@ def _section(section: Section, index: int, data: ReportData) -> Iterator[Html]:
 
 
 def scaling(card: Card, view: View, number: int, data: ReportData, *, title: bool = False) -> Html:
-    """The chart of one view; where all cells have one round it says that runs are single."""
+    """Render the chart of one view; where all cells have one round it says that runs are single."""
     cells = [cell for _, section in view.points for group in section.groups for cell in group.cells]
     single = all(cell.low is None for cell in cells)
     named = f"{card.benchmark}, {view.series}: " if title else f"{view.series.capitalize()}: "

@@ -44,7 +44,7 @@ def controls(data: ReportData, cards: tuple[Card, ...]) -> Html | None:
 
 
 def _choice(name: str, place: int, style: tuple[int, int], *, base: bool) -> Html:
-    """A box to show it, its line in the charts, and a button that fades all others."""
+    """Render a box to show it, its line in the charts, and a button that fades all others."""
     hue, variant = style
     line = el(
         "path", d="M1 6h30", class_="line", stroke_dasharray=DASHES[variant % len(DASHES)] or None

@@ -56,7 +56,7 @@ def evidence(data: ReportData) -> Html:
 
 
 def _overview(data: ReportData) -> Html:
-    """Configurations by (peer, kind), as far as any launch sent such bytes."""
+    """Render configurations by (peer, kind), as far as any launch sent such bytes."""
     names = {c.key: c.id for c in data.configurations}
     used = {(p.peer, p.kind) for r in data.evidence for p in _exercised(r.evidence)}
     places = [(peer, kind) for peer in Peer for kind in Kind if (peer, kind) in used]
@@ -112,7 +112,7 @@ def _proof_cell(evidence: Evidence, proof: Proof | None) -> Html:
 
 
 def _class(evidence: Evidence, proof: Proof) -> str:
-    """A standing's colour; a lane that nobody asked for has that of what is not known."""
+    """Write a standing's colour; a lane that nobody asked for has that of what is not known."""
     return "none" if words.is_unrequested(evidence, proof) else CLASSES[proof.standing]
 
 
@@ -136,7 +136,7 @@ def _configuration(
 
 
 def _sign(proof: Proof) -> Iterator[Html]:
-    """What the library said, as a sentence, and the line itself."""
+    """Render what the library said, as a sentence, and the line itself."""
     if proof.says:
         yield el("p", foreign(f"The library says that {proof.says}."))
     if proof.sign:
@@ -192,7 +192,7 @@ def _standing(evidence: Evidence, proof: Proof) -> str:
 
 
 def findings(rows: tuple[Finding, ...]) -> Html:
-    """Findings as a list: what happened, why it matters, what to do."""
+    """Render findings as a list: what happened, why it matters, what to do."""
     items = []
     for finding in rows:
         why = el("div", foreign(finding.why), class_="why") if finding.why else None

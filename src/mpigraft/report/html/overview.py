@@ -24,7 +24,7 @@ CLASSES = {
 
 
 def verdict_class(verdict: Verdict, ratio: float) -> str:
-    """A verdict's class; faster and slower come in three strengths, at 1.25 and 2."""
+    """Write a verdict's class; faster and slower come in three strengths, at 1.25 and 2."""
     if verdict in (Verdict.EQUIVALENT, Verdict.INCONCLUSIVE):
         return CLASSES[verdict]
     factor = max(ratio, 1 / ratio) if ratio > 0 else 1.0
@@ -32,16 +32,16 @@ def verdict_class(verdict: Verdict, ratio: float) -> str:
 
 
 def sign(verdict: Verdict) -> Html:
-    """The sign for the eye, the word for a screen reader."""
+    """Render the sign for the eye, the word for a screen reader."""
     return join(el("i", words.VERDICT_SIGNS[verdict], aria_hidden="true"), hidden(f"{verdict} "))
 
 
 def glance(
     cards: tuple[Card, ...], baseline: str, absent: list[str], roles: Mapping[str, str]
 ) -> Html:
-    """Configurations by benchmarks: the verdict over the whole curve, and its ratio; of several
-    layouts how many have which. Those in `absent` have no values: silence would hide them. `roles`
-    say what of a guest a configuration measures."""
+    """Render configurations by benchmarks: the verdict over the whole curve, and its ratio; of
+    several layouts how many have which. Those in `absent` have no values: silence would hide
+    them. `roles` say what of a guest a configuration measures."""
     every = [group for card in cards for section in card.sections for group in section.groups]
     names = list(dict.fromkeys(group.configuration for group in every))
     alike = bool(shared_reason(every))  # then the page's first sentence has it
@@ -97,8 +97,8 @@ def _glance_cell(groups: list[CellGroup], card: Card, *, alike: bool) -> Html:
 
 
 def _layouts_cell(groups: list[CellGroup], card: Card) -> Html:
-    """The ends over the layouts, at the sizes that all have, and how many have which verdict; its
-    colour is theirs where all agree."""
+    """Render the ends over the layouts, at the sizes that all have, and how many have which
+    verdict; its colour is theirs where all agree."""
     verdicts = Counter(group.curve for group in groups)
     common = common_sizes(group for section in card.sections for group in section.groups)
     ordered = sorted(group.ratio_over(common) for group in groups) if common else []
@@ -126,7 +126,7 @@ def _over(sizes: tuple[int, ...], card: Card) -> Html | None:
 
 
 def over_nodes(cards: tuple[Card, ...]) -> Html:
-    """What the scaling charts draw, as tables: for each view, configurations by layouts."""
+    """Render what the scaling charts draw, as tables: for each view, configurations by layouts."""
     tables = []
     for card in cards:
         for view in card.views:
@@ -163,8 +163,8 @@ def _to(group: CellGroup) -> str:
 
 
 def verdicts_by_size(section: Section, index: int) -> Html:
-    """Configurations by sizes. Each cell has a sign, a colour and the ratio; `charts.js` adds
-    the tooltip from the same figures as the charts."""
+    """Render configurations by sizes. Each cell has a sign, a colour and the ratio; `charts.js`
+    adds the tooltip from the same figures as the charts."""
     sizes = section.sizes
     rows = []
     for group in section.groups:
@@ -201,7 +201,8 @@ def all_figures(section: int) -> Html:
 
 
 def noise(data: ReportData) -> Html:
-    """What the baseline against itself says of this machine, and what more rounds would cost."""
+    """Render what the baseline against itself says of this machine, and what more rounds would
+    cost."""
     known = cost.precision(data)
     lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
     if data.comparison.groups:
@@ -221,14 +222,14 @@ def noise(data: ReportData) -> Html:
 
 
 def card_anchor(card: Card) -> str:
-    """A stable id for a link; of a single layout that of its section."""
+    """Write a stable id for a link; of a single layout that of its section."""
     if len(card.sections) == 1:
         return anchor(card.sections[0])
     return _anchor(f"{card.benchmark}-{card.buffers}-{card.metric}")
 
 
 def anchor(section: Section) -> str:
-    """A stable id for a link: letters, digits and hyphens only."""
+    """Write a stable id for a link: letters, digits and hyphens only."""
     return _anchor(f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}")
 
 

@@ -2,7 +2,7 @@
 
 Everything is inside: style, figures and one script. The page's own policy lets no request out and
 no other script run: the script is allowed by its hash. Each figure is in the file once. Verdicts,
-ratios and evidence stand without scripts; charts are drawn by `charts.js` and `scaling.js` when
+ratios and evidence need no scripts; charts are drawn by `charts.js` and `scaling.js` when
 they come into view, tables of all figures by `tables.js` when they are opened or printed, and
 `page.js` and `controls.js` answer the reader.
 """
@@ -54,8 +54,8 @@ NAMED = 6  # nodes, or runs of nodes, that the header names
 
 
 def render_html(data: ReportData, *, public: bool = False) -> str:
-    """The whole file. The same data give the same text, byte for byte. `public`: without folders
-    and names of hosts and users, which say nothing outside of the site."""
+    """Write the whole file. The same data give the same text, byte for byte. `public`: without
+    folders and names of hosts and users, which say nothing outside of the site."""
     script = _inline("".join(_resource(name) for name in (LIBRARY, *SCRIPTS)))
     figures = el("script", Html(curves(data)), type="application/json", id="curves")
     place = next(node_type(data), "") if public else ""
@@ -84,7 +84,7 @@ def _resource(name: str) -> str:
 
 
 def _inline(script: str) -> str:
-    """A script that cannot end its own element. `<\\/` means `</` in a string and in a pattern,
+    """Write a script that cannot end itself. `<\\/` means `</` in a string and in a pattern,
     the only places where JavaScript can have it."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
@@ -179,8 +179,8 @@ def _nav(data: ReportData) -> Html:
 
 
 def _label(card: Card, every: tuple[Card, ...]) -> str:
-    """A benchmark's name without its suite, with its metric and its buffers where there are more
-    than one."""
+    """Write a benchmark's name without its suite, with its metric and its buffers where there
+    are more than one."""
     name = card.benchmark.partition(":")[2] or card.benchmark
     alike = [one for one in every if one.benchmark == card.benchmark]
     if len({one.metric for one in alike}) > 1:
@@ -223,7 +223,7 @@ def _main(data: ReportData) -> list[Html]:
 def _over_nodes(
     data: ReportData, every: tuple[Card, ...], first_views: Sequence[int]
 ) -> list[Html]:
-    """All scaling views one below the other; one alone stands with its benchmark."""
+    """All scaling views one below the other; one alone is with its benchmark."""
     placed = [
         (card, view, first + place)
         for card, first in zip(every, first_views, strict=False)
@@ -242,7 +242,7 @@ def _over_nodes(
 
 
 def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
-    """The overview; of a single configuration its own values, since there is no ratio."""
+    """Render the overview; of a single configuration its own values, since there is no ratio."""
     baseline = data.comparison.baseline
     absent = _absent(data)
     whole = overview.glance(every, baseline, absent, guest_roles(data))
@@ -259,7 +259,7 @@ def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
 
 
 def _absent(data: ReportData) -> list[str]:
-    """Configurations that were to run and have no value anywhere."""
+    """List configurations that were to run and have no value anywhere."""
     return sorted({c.id for c in data.configurations} - _measured(data))
 
 
@@ -274,7 +274,7 @@ def _figures(figures: Sequence[Figure]) -> list[Html]:
 
 
 def _curves(data: ReportData) -> Html | None:
-    """The summary's lines, folded where a headline stands above."""
+    """Give the summary's lines, folded where a headline is above."""
     lines = data.comparison.summary
     if not lines or not headline(data.comparison):
         return None

@@ -78,7 +78,7 @@ def _device(device: Any) -> str:
 
 
 def provenance(text: str) -> Html:
-    """A configuration's provenance: whatever its record says, key by key."""
+    """Render a configuration's provenance: whatever its record says, key by key."""
     try:
         record = json.loads(text)
     except ValueError:
@@ -122,7 +122,7 @@ def _lines(values: list[str]) -> list[Html]:
 
 
 def _flat(value: Any) -> list[str]:
-    """A JSON value as lines: pairs and objects on one line each, digests shortened."""
+    """List a JSON value as lines: pairs and objects on one line each, digests shortened."""
     if isinstance(value, dict):
         return [", ".join(f"{k} {_scalar(_struck(str(k), v))}" for k, v in value.items() if v)]
     if isinstance(value, list):

@@ -43,7 +43,7 @@ def _each(records: Sequence[RankRecord]) -> Html:
 
 
 def _nodes(records: Sequence[RankRecord]) -> Html:
-    """A table for each kind of node, those of most nodes first."""
+    """Render a table for each kind of node, those of most nodes first."""
     ordered = sorted(records, key=lambda rank: rank.host)  # stable: ranks stay in their order
     of_host = {host: tuple(own) for host, own in groupby(ordered, key=lambda rank: rank.host)}
     hosts = sorted(of_host, key=lambda host: of_host[host][0].rank)
@@ -59,7 +59,7 @@ def _nodes(records: Sequence[RankRecord]) -> Html:
 
 
 def _kind(places: Sequence[Place], hosts: Sequence[str], first: Sequence[RankRecord]) -> Html:
-    """The ranks of one node, and which nodes are like it."""
+    """Render the ranks of one node, and which nodes are like it."""
     columns = _columns(places)
     rows = ((str(seat), *_cells(place, columns)) for seat, place in enumerate(places))
     numbers = format_cpus(rank.rank for rank in first)
@@ -78,7 +78,7 @@ def _place(rank: RankRecord) -> Place:
 
 
 def _columns(places: Sequence[Place]) -> list[int]:
-    """The PLACES to show: CPUs, and of the others those that some rank has."""
+    """Give the PLACES to show: CPUs, and of the others those that some rank has."""
     return [n for n in range(len(PLACES)) if not n or any(place[n] for place in places)]
 
 

@@ -63,7 +63,7 @@ def _best(size: int, cells: dict[str, Cell], section: Section, baseline: str, ma
 
 
 def table_of_winners(cards: tuple[Card, ...], data: ReportData) -> Html | None:
-    """The whole table, folded; None where nothing was compared."""
+    """Give the whole table, folded; None where nothing was compared."""
     if not cards:
         return None
     rows = [

@@ -107,7 +107,7 @@ class Across:
             console.print(printable(line), soft_wrap=True)
 
     def json(self) -> str:
-        """The document of schemas/across.json."""
+        """Write the document of schemas/across.json."""
         return document(**across_document(self))
 
     def markdown(self, *, brief: bool = False) -> str:
@@ -115,7 +115,7 @@ class Across:
         return _markdown(self, brief=brief)
 
     def junit(self) -> bytes:
-        """The curves as test cases of a CI system."""
+        """Give the curves as test cases of a CI system."""
         return junit(title(self), list(_cases(self)))
 
     @property
@@ -184,7 +184,8 @@ def across_lines(data: Across, signs: Signs, *, brief: bool = False) -> list[str
 
 
 def title(data: Across) -> str:
-    """`new 1a2b3c4d, 2026-02-03, against old 9f8e7d6c, 2026-01-02: 10 and 12 rounds, unpaired`."""
+    """Write `new 1a2b3c4d, 2026-02-03, against old 9f8e7d6c, 2026-01-02: 10 and 12 rounds,
+    unpaired`."""
     sides = [f"{side.title}, {side.campaign.created[:10]}" for side in (data.new, data.old)]
     rounds = " and ".join(
         str(len({row.round for row in side.values})) for side in (data.new, data.old)
@@ -200,7 +201,7 @@ def _head(section: Section) -> str:
 
 
 def _overview(section: Section, signs: Signs) -> Iterator[str]:
-    """A line for each configuration: its verdict, ratio and interval, and a sign per size."""
+    """List a line for each configuration: its verdict, ratio and interval, and a sign per size."""
     for group in section.groups:
         yield from fold(group.configuration)
         strip = "".join(signs[cell.verdict] for cell in group.cells)
@@ -229,7 +230,7 @@ def _cases(data: Across) -> Iterator[Case]:
 
 
 def change_lines(rows: Sequence[FactChange]) -> list[str]:
-    """What changed, fact by fact, then what is not recorded, then what stayed."""
+    """Describe what changed, fact by fact, then what is not recorded, then what stayed."""
     lines: list[str] = []
     changed: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
@@ -255,7 +256,7 @@ def _short(text: str) -> str:
 
 
 def across_headline(data: Across) -> tuple[str, ...]:
-    """The answer in a line or two: which curves are slower or faster than they were."""
+    """Give the answer in a line or two: which curves are slower or faster than they were."""
     curves = distinct_curves(data.comparison)
     counts = Counter(group.curve for group in curves)
     lines = []
@@ -319,7 +320,7 @@ def _markdown(data: Across, *, brief: bool) -> str:
 
 
 def across_document(data: Across) -> dict[str, Any]:
-    """The keys of schemas/across.json, without the schema's number."""
+    """Give the keys of schemas/across.json, without the schema's number."""
     comparison = data.comparison
     return {
         "old": _campaign(data.old),
@@ -355,7 +356,7 @@ def _group(group: CellGroup) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    """A document without anybody's home in it."""
+    """Give a document without anybody's home in it."""
     if isinstance(value, dict):
         return {key: _shown(inner) for key, inner in value.items()}
     if isinstance(value, list):

@@ -68,7 +68,7 @@ class History:
             console.print(printable(text), soft_wrap=True)
 
     def json(self) -> str:
-        """The document of schemas/history.json."""
+        """Write the document of schemas/history.json."""
         return document(
             campaigns=[
                 {
@@ -84,7 +84,8 @@ class History:
         )
 
     def junit(self) -> bytes:
-        """A test case for each line: it fails while it is slower than the good state before."""
+        """Give a test case for each line: it fails while it is slower than the good state
+        before."""
         return junit("mpigraft history", [self._case(line) for line in self.lines])
 
     def html(self) -> str:
@@ -131,8 +132,8 @@ class History:
 
 
 def _slower_since(line: HistoryLine, shifts: Sequence[Shift]) -> tuple[Shift, float] | None:
-    """The change from which on a line has been slower than before all of `shifts`, and how much
-    slower it is now; None where it is not."""
+    """Give the change from which on a line has been slower than before all of `shifts`, and how
+    much slower it is now; None where it is not."""
     sign = 1 if line.better is Better.LOWER else -1
     level, levels = 0.0, []
     for shift in shifts:
@@ -198,8 +199,8 @@ def _p(p: float) -> str:
 
 
 def strip(line: HistoryLine, bars: str) -> str:
-    """A sign for each of the last campaigns: the middle one is the first campaign's level, the ends
-    1.5 times off."""
+    """Write a sign for each of the last campaigns: the middle one is the first campaign's level,
+    the ends 1.5 times off."""
     levels = [point.level for point in line.points]
     return "".join(_bar(level - levels[0], bars) for level in levels[-WIDEST:])
 

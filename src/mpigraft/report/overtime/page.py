@@ -59,7 +59,7 @@ h2{break-before:page}h2:first-of-type{break-before:auto}}
 
 
 def render_page(data: History) -> str:
-    """The whole file. The same data give the same text, byte for byte."""
+    """Write the whole file. The same data give the same text, byte for byte."""
     machines = sorted({line.key.machine for line in data.lines})
     colours = "".join(
         f".c{n}{{stroke:{light};fill:none}}.d{n}{{fill:{light}}}"
@@ -193,7 +193,7 @@ def _ratios(half: float) -> list[float]:
 
 
 def _marks(lines: Sequence[HistoryLine]) -> list[tuple[HistoryLine, int]]:
-    """A mark for each campaign at which any line changed."""
+    """List a mark for each campaign at which any line changed."""
     marks: dict[str, tuple[HistoryLine, int]] = {}
     for line in lines:
         for shift in line.shifts:
@@ -202,7 +202,7 @@ def _marks(lines: Sequence[HistoryLine]) -> list[tuple[HistoryLine, int]]:
 
 
 def _changes(lines: Sequence[HistoryLine]) -> Html | None:
-    """What the numbers of the marks mean."""
+    """Give what the numbers of the marks mean."""
     rows = []
     for line, index in _marks(lines):
         campaign = line.points[index]

@@ -166,7 +166,7 @@ def _steps(span: float) -> tuple[float, ...]:
 
 
 def _curve(axes: Axes, curve: Curve, style: Style) -> None:
-    """A line, its interval as a band, and a mark for each verdict."""
+    """Draw a line, its interval as a band, and a mark for each verdict."""
     ink = style.inks[curve.name]
     for piece in curve.pieces:
         _band(axes, piece, ink)
@@ -255,7 +255,7 @@ def _key(panels: Sequence[Panel], style: Style, width: float) -> list[list[Line2
 
 
 def text_width(words: str) -> float:
-    """The length of words in points."""
+    """Measure the length of words in points."""
     font = FontProperties(family="DejaVu Sans", size=SIZE)
     return text_to_path.get_text_width_height_descent(words, font, ismath=False)[0]
 

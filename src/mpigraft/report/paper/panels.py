@@ -78,7 +78,7 @@ class PaperFigure:
 
 
 def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
-    """A figure of each benchmark's views and, over message size, of each of its layouts."""
+    """List a figure of each benchmark's views and, over message size, of each of its layouts."""
     used: set[str] = set()
     bands, known, notes = launch_bands(data), peaks.known(data), _notes(data)
     measured = sizes_of(data.values)
@@ -103,7 +103,7 @@ def _text(words: str) -> str:
 
 
 def _notes(data: ReportData) -> str:
-    """The caption of every figure; empty parts are left out."""
+    """Write the caption of every figure; empty parts are left out."""
     single = all(cell.low is None for group in data.comparison.groups for cell in group.cells)
     parts = [f"Ratios are to {_text(data.comparison.baseline)}.", caption(data)]
     if not single:
@@ -114,7 +114,7 @@ def _notes(data: ReportData) -> str:
 
 
 def _slug(text: str, used: set[str]) -> str:
-    """A file name of letters, digits and hyphens, unlike those before it."""
+    """Write a file name of letters, digits and hyphens, unlike those before it."""
     plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in text).strip("-")[:120]
     name, number = plain or "figure", 2
     while name.lower() in used:

@@ -16,7 +16,7 @@ HEADS = ("routine", "calls", "rank", "empty", "silent", "skew", "block", "spread
 
 
 def exchange_lines(program: str, exchanges: Sequence[Exchange]) -> list[str]:
-    """A row for each exchange, the longest first, and what the columns mean."""
+    """List a row for each exchange, the longest first, and what the columns mean."""
     if not exchanges:
         return [f"{printable(program)}: no all-to-all exchange in which every rank took part"]
     rows = [_row(one) for one in exchanges[:SHOWN]]
@@ -50,7 +50,7 @@ def _row(one: Exchange) -> tuple[str, ...]:
 
 
 def phase_lines(phases: Sequence[Phase]) -> list[str]:
-    """The phases that `replay --phase` takes, with their time on rank 0."""
+    """Give the phases that `replay --phase` takes, with their time on rank 0."""
     rows = tuple((str(one.number), seconds(one.time_s), _calls(one)) for one in phases)
     table = Table("", ("phase", "time", "calls of rank 0"), rows)
     return [line.rstrip() for line in table.lines()]

@@ -13,7 +13,7 @@ HEADS = ("step", "ratio", "95 %", "change", "95 %", "p", "")
 
 
 def ladder_lines(document: Mapping[str, Any]) -> list[str]:
-    """A table for each configuration against the baseline, and which steps move its ratio."""
+    """List a table for each configuration against the baseline, and which steps move its ratio."""
     lines: list[str] = []
     for name, rows in groupby(document["steps"], key=lambda row: str(row["configuration"])):
         every = [*rows]

@@ -47,7 +47,7 @@ table.sites td{white-space:normal;text-align:left;vertical-align:top}
 
 
 def render_profile_page(profile: Profile) -> str:
-    """The whole file. The same profile gives the same text, byte for byte."""
+    """Write the whole file. The same profile gives the same text, byte for byte."""
     style = resources.files("mpigraft.report").joinpath("page.css").read_text(encoding="utf-8")
     sections = list(_sections(profile))
     head = el(
@@ -117,7 +117,7 @@ def _sections(profile: Profile) -> Iterator[tuple[str, str, Html]]:
 
 
 def _routines(profile: Profile) -> Html:
-    """A bar for each routine, its share of the run time, and its figures."""
+    """Render a bar for each routine, its share of the run time, and its figures."""
     used = [one for one in profile.routines if one.calls or one.time_s]
     if not used:
         return el("p", "No routine was counted.")

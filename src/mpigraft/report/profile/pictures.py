@@ -24,7 +24,8 @@ LABELS = 16  # ranks that are named along an axis
 
 
 def bar(share: float | None, part: float | None = None) -> Html:
-    """A bar of a share between 0 and 1; `part` of it, which is waiting, in another colour."""
+    """Render a bar of a share between 0 and 1; `part` of it, which is waiting, in another
+    colour."""
     if share is None:
         return el("td", "")
     wide = BAR * min(max(share, 0.0), 1.0)
@@ -45,7 +46,7 @@ def bar(share: float | None, part: float | None = None) -> Html:
 
 
 def ranks_picture(ranks: Sequence[RankUse]) -> Html:
-    """A bar for each rank: its time in MPI, within its run time."""
+    """Render a bar for each rank: its time in MPI, within its run time."""
     known = [one for one in ranks if one.run_s is not None and one.mpi_s is not None]
     top = max((one.run_s or 0.0 for one in known), default=0.0)
     if not known or top <= 0:

@@ -138,7 +138,7 @@ def _routines(profile: Profile, routines: list[Routine], total: int) -> Table:
 
 
 def _waits(profile: Profile, routines: list[Routine]) -> Table:
-    """Waiting for others, and moving data: shares of the run time."""
+    """Describe waiting for others, and moving data: shares of the run time."""
     rows = []
     for one in routines:
         waited, whole = one.waited_s or 0.0, one.time_s or 0.0

@@ -88,12 +88,12 @@ def sections(comparison: Comparison) -> tuple[Section, ...]:
 
 
 def distinct_curves(comparison: Comparison) -> list[CellGroup]:
-    """The curves that are measurements of their own: two metrics of one count once."""
+    """Give the curves that are measurements of their own: two metrics of one count once."""
     return [group for group in comparison.groups if not group.repeats]
 
 
 def cells(comparison: Comparison) -> list[Cell]:
-    """The cells of these."""
+    """Give the cells of these."""
     return [cell for group in distinct_curves(comparison) for cell in group.cells]
 
 
@@ -115,7 +115,8 @@ def count(cells: list[Cell]) -> dict[Verdict, int]:
 
 
 def completed_counts(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
-    """(configuration, layout, `17 of 20`) of all, if any launch of any was lost; else nothing."""
+    """List (configuration, layout, `17 of 20`) of all, if any launch of any was lost; else
+    nothing."""
     counts = comparison.launches
     if all(count.completed == count.launched for count in counts):
         return ()

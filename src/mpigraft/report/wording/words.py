@@ -97,7 +97,7 @@ def unbroken(text: str) -> str:
 
 
 def single_line(text: str) -> str:
-    """The same for a sentence: its line breaks are only white space, what else is hidden shows."""
+    """Write a sentence in one line: line breaks are only white space, what else is hidden shows."""
     return printable(" ".join(text.split()))
 
 
@@ -143,7 +143,7 @@ def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Cross
 
 
 def crossing_steps(changes: Sequence[Crossing], baseline: str, most: int = 4) -> str:
-    """`the baseline is ahead from 1 KiB, it is ahead from 64 KiB and 2 more`."""
+    """Write `the baseline is ahead from 1 KiB, it is ahead from 64 KiB and 2 more`."""
     steps = [
         f"{'the baseline' if c.ahead == baseline else 'it'} is ahead from {size(c.size)}"
         for c in changes
@@ -157,19 +157,19 @@ def no_verdict_reason(group: CellGroup) -> str:
 
 
 def curve_note(group: CellGroup) -> str:
-    """What the sign of a curve does not say: why it has no verdict, or how far a size may be
-    from equal. Else empty."""
+    """Describe what the sign of a curve does not say: why it has no verdict, or how far a size
+    may be from equal. Else empty."""
     return no_verdict_reason(group) or size_bound(group)
 
 
 def bracketed_note(group: CellGroup) -> str:
-    """The same in brackets, to follow the verdict."""
+    """Write the same in brackets, to follow the verdict."""
     return f" ({note})" if (note := curve_note(group)) else ""
 
 
 def curve_notes(groups: Sequence[CellGroup]) -> list[str]:
-    """The notes of curves that are shown together, each once, after the names of those that have
-    it; without names where all have it."""
+    """Give the notes of curves that are shown together, each once, after the names of those that
+    have it; without names where all have it."""
     names: dict[str, dict[str, None]] = {}
     for group in groups:
         if note := curve_note(group):
