@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.cli.job import job_spec
+from mpigraft.cli.job import requested_job
 from mpigraft.core.model import (
     Configuration,
     Family,
@@ -30,6 +30,7 @@ from mpigraft.knowledge.transports.match import Facts, resolve_transport
 from mpigraft.launch import gpu_select
 from mpigraft.launch import placement as layouts
 from mpigraft.native.programs import choose_natives
+from mpigraft.request import RunSpec, asked_for
 from mpigraft.request.spec import CampaignSpec, merge_specs
 from mpigraft.run import plan
 from mpigraft.selection import layouts as axes
@@ -93,7 +94,7 @@ def test_two_programs_are_one_world(machine: Machine, family: Family, tmp_path: 
     words = [*probing, ":", "--ranks-per-node", "1", *probing]
     where = {"ranks_per_node": 1, "map_by": "core"}
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    spec = job_spec(words, {"mpi": mpi.id, "proof": True}, where)
+    spec = requested_job(asked_for(RunSpec, {"mpi": mpi.id, "proof": True, **where}), words)
     planned = plan.plan_job(spec, machine, environ)
     witness = tmp_path / "witness"
     witness.mkdir()
@@ -118,7 +119,8 @@ def test_run_and_bench_tell_launchers_the_same(machine: Machine, tmp_path: Path)
         ({"bind_to": "core"}, True), ({"map_by": "node"}, True), ({"bind_to": "numa"}, True),
     ):  # fmt: skip
         where = {"ranks_per_node": 2, **said}
-        planned = plan.plan_job(job_spec(words, {"mpi": mpi.id}, where), machine, environ)
+        job = requested_job(asked_for(RunSpec, {"mpi": mpi.id, **where}), words)
+        planned = plan.plan_job(job, machine, environ)
         spec = merge_specs(CampaignSpec(), {name: [word] for name, word in where.items()})
         (layout,) = axes.requested_layouts(spec, machine)
         assert planned.layout == layout

@@ -11,20 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.cli import bench, ladder
-from mpigraft.cli.common import (
-    Agent,
-    DryRun,
-    Environment,
-    Hostfile,
-    Hosts,
-    Json,
-    find_nodes,
-    flag,
-    option,
-    out,
-    settings,
-    tell,
-)
+from mpigraft.cli.common import DryRun, Json, find_nodes, flag, option, out, settings, tell
+from mpigraft.cli.options import Agent, Environment, Hostfile, Hosts
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:

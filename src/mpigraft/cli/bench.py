@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.common import (
-    Agent,
-    Binds,
     DryRun,
-    Engine,
-    EngineOptions,
-    Environment,
-    Gpus,
-    Hostfile,
-    Hosts,
     IgnoreLock,
     Wait,
     examine_machine,
     find_nodes,
     flag,
     image_of,
-    layout_option,
     option,
     out,
     settings,
@@ -36,6 +27,17 @@ from mpigraft.cli.common import (
     wait_for_others,
 )
 from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job
+from mpigraft.cli.options import (
+    Agent,
+    Binds,
+    Engine,
+    EngineOptions,
+    Environment,
+    Gpus,
+    Hostfile,
+    Hosts,
+    layout_option,
+)
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
 
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
 Words = list[str] | None
 Numbers = list[int] | None
-BENCHMARK = "Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse."
 OSU = "Build or installation of the OSU benchmarks, for osu:NAME; repeatable."
 IMB = "Folder with the Intel MPI Benchmarks, for imb:NAME; repeatable."
 APP = "Application as app:NAME: command, figure, unit, better as in [app.NAME]; repeatable."
@@ -80,8 +81,8 @@ def command(
         Words,
         option(
             "NAME",
-            f"{BENCHMARK} --list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, "
-            "app:NAME.",
+            "Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse. "
+            "--list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, app:NAME.",
             "latency, bibw, allreduce, bw, bcast, alltoall",
         ),
     ] = None,
@@ -100,10 +101,10 @@ def command(
         ),
     ] = None,
     nodes: Annotated[Numbers, layout_option("nodes", repeatable=True)] = None,
-    ranks_per_node: Annotated[Numbers, layout_option("ranks-per-node", repeatable=True)] = None,
-    threads: Annotated[Numbers, layout_option("threads", repeatable=True)] = None,
-    map_by: Annotated[Words, layout_option("map-by", repeatable=True)] = None,
-    bind_to: Annotated[Words, layout_option("bind-to", repeatable=True)] = None,
+    ranks_per_node: Annotated[Numbers, layout_option("ranks_per_node", repeatable=True)] = None,
+    threads: Annotated[Numbers, layout_option("threads", "1", repeatable=True)] = None,
+    map_by: Annotated[Words, layout_option("map_by", repeatable=True)] = None,
+    bind_to: Annotated[Words, layout_option("bind_to", repeatable=True)] = None,
     gpus: Gpus = False,
     launcher: Annotated[
         Words,

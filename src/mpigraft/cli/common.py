@@ -67,49 +67,11 @@ NoGlibc = Annotated[bool, flag("Refuse a graft that needs the host's glibc.", "-
 Machine = Annotated[
     Path | None, option("FILE", "Use another machine: its `discover --abi --json`.")
 ]
-Environment = Annotated[
-    list[str] | None,
-    option("NAME=VALUE", "Set a variable for every rank; repeatable.", True, "--env"),
-]
-Hosts = Annotated[str, option("LIST", "Nodes to use: n1,n[3-5].", "the allocation, or this host")]
-Hostfile = Annotated[str, option("FILE", "File with a node's name on each line.", False)]
-Agent = Annotated[str, option("PROGRAM", "Program to use instead of ssh.", False)]
-Engine = Annotated[
-    str | None,
-    option(
-        "NAME",
-        "Container engine to use: apptainer, podman, charliecloud, bwrap or none.",
-        "the first that is installed",
-    ),
-]
-Binds = Annotated[
-    list[str] | None,
-    option("A[:B[:ro]]", "Show the guest a file or folder of this machine; repeatable."),
-]
-EngineOptions = Annotated[
-    list[str] | None,
-    option(
-        "[ENGINE=]WORD",
-        "Option of the engine itself: --engine-option=--nv; repeatable.",
-        "the site's",
-        "--engine-option",
-    ),
-]
 DryRun = Annotated[bool, flag("Print what would be started; start nothing.", "--dry-run")]
 Wait = Annotated[bool, flag("Wait until no other campaign runs on these nodes.", "--wait")]
 IgnoreLock = Annotated[
     bool, flag("Measure beside another campaign: values of both may be wrong.", "--ignore-lock")
 ]
-
-# The parts of a layout: metavar, help, default.
-LAYOUT_PARTS = {
-    "nodes": ("N", "Number of nodes", "the allocation's"),
-    "ranks-per-node": ("K", "Ranks on each node", "one for every T cores"),
-    "threads": ("T", "Cores of each rank", "1"),
-    "map-by": ("LEVEL", "Distribute ranks over core, l3cache, numa, socket or node", "core"),
-    "bind-to": ("LEVEL", "Bind each rank to its core, l3cache, numa, socket, or none", "core"),
-}
-Gpus = Annotated[bool, flag("Show each rank only its nearest GPU.", "--gpus")]
 
 
 def image_of(word: str) -> str:
@@ -168,13 +130,6 @@ def tell_step(machine: MachineFacts) -> None:
     for finding in machine.findings:
         if finding.code == "step-cpus":
             tell(f"{finding.level}: {finding.message}: {finding.why}; {finding.fix}")
-
-
-def layout_option(name: str, default: str = "", *, repeatable: bool = False) -> Any:
-    """Make the option of one of LAYOUT_PARTS, the same for every command but for its default."""
-    metavar, text, usual = LAYOUT_PARTS[name]
-    text += "; repeatable." if repeatable else "."
-    return option(metavar, text, default or usual, f"--{name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mpigraft.cli.common import console, option, tell, tell_component, tell_step
+from mpigraft.cli.common import console, tell, tell_component, tell_step
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding, Machine
     from mpigraft.launch import Tracing
-    from mpigraft.request import RunSpec
+    from mpigraft.request import Asked, RunSpec
     from mpigraft.run import Job
 
 Collected = TypeVar("Collected")
@@ -25,16 +25,6 @@ Collected = TypeVar("Collected")
 # Options end at the program: what follows is its own.
 CONTEXT = {"allow_interspersed_args": False}
 NOT_CHECKED = "--no-proof starts programs that never call it"
-# Options that a site's profile has defaults for, and those about nodes and places.
-OF_PROFILE = (
-    "image", "mpi", "transport", "ranks", "engine", "replace", "bind", "env", "proof", "launcher",
-    "engine_options",
-)  # fmt: skip
-OF_PLACEMENT = (
-    "nodes", "ranks_per_node", "threads", "map_by", "bind_to", "gpus", "hosts", "hostfile", "agent",
-)  # fmt: skip
-
-Words = list[str] | None
 Program = Annotated[
     list[str],
     typer.Argument(
@@ -43,91 +33,48 @@ Program = Annotated[
         show_default=False,
     ),
 ]
-Image = Annotated[
-    str | None,
-    option(
-        "GUEST", "Graft the MPI onto this program, root folder, SIF, OCI archive, or podman:IMAGE."
-    ),
-]
-Stack = Annotated[
-    str,
-    option(
-        "STACK",
-        "Software stack that PROGRAM belongs to: run it on the MPI that was injected there, "
-        "or with --replace nothing on the stack's own.",
-        "none",
-    ),
-]
-Programs = Annotated[
-    Words,
-    option(
-        "PATH",
-        "Program of the guest that needs MPI, if PROGRAM is a script; repeatable.",
-        "PROGRAM, or all that do",
-        "--program",
-    ),
-]
-Mpi = Annotated[str | None, option("NAME", "MPI to use: openmpi, mpich@5, a path.")]
-Transport = Annotated[
-    str | None,
-    option(
-        "NAME",
-        "Transport to force: ofi-lnx, ob1-sm. It is proved before the first run.",
-        "the MPI's own choice",
-    ),
-]
-Ranks = Annotated[int | None, option("N", "Number of ranks in all.", "one per core", "-n")]
-Launcher = Annotated[
-    str | None,
-    option(
-        "NAME",
-        "Launcher to use: own (the MPI's), srun, flux, pals or aprun.",
-        "the MPI's own, or the scheduler's",
-    ),
-]
-Replace = Annotated[
-    str | None,
-    option(
-        "WHAT",
-        "What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX; "
-        "nothing: run the guest as it is.",
-        "mpi",
-    ),
-]
-Proof = Annotated[
-    bool | None,
-    option(
-        "",
-        "Check what ranks run on. Use --no-proof for programs that never call MPI_Init.",
-        "proof",
-        "--proof/--no-proof",
-    ),
-]
-Stdin = Annotated[str, option("WHO", "Ranks that read standard input: 0, all or none.")]
 
 
-def requested_job(options: Mapping[str, Any], verb: str = "run") -> RunSpec:
-    """Make the request of the options of the command `verb`, by name. Raises UsageError."""
+def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "run") -> RunSpec:
+    """Lay the options that were given to the command `verb` over the site's profile. Raises
+    UsageError."""
     from mpigraft.core.model import refuse_count
-    from mpigraft.request import STDIN
+    from mpigraft.request import STDIN, mpmd_programs, read_site
 
-    stdin = options["stdin"]
-    if stdin not in STDIN:
-        raise UsageError.of("stdin-unknown", stdin=stdin, known=", ".join(STDIN))
-    if options["ranks"] is not None:
-        refuse_count("-n", options["ranks"])
-    flags = {name: options[name] for name in OF_PROFILE}
-    spec = job_spec(options["program"], flags, {name: options[name] for name in OF_PLACEMENT})
-    if options["stack"]:
-        if options["image"]:
-            raise UsageError.of("stack-and-image")
-        spec = replace(spec, image="", stack=options["stack"])
-    programs = tuple(options["programs"] or ())
-    typed = _typed_options(sys.argv[1:], verb, options["program"])
-    return replace(spec, programs=programs, stdin=stdin, verb=("mpigraft", verb), typed=typed)
+    one, given = asked.value, asked.given
+    if one.stdin not in STDIN:
+        raise UsageError.of("stdin-unknown", stdin=one.stdin, known=", ".join(STDIN))
+    if "ranks" in given:
+        refuse_count("-n", one.where.ranks)
+    profile = read_site(os.environ)
+    spec = profile.merged(asked)
+    first, others = mpmd_programs(program)
+    for name in ("nodes", "ranks_per_node", "threads"):
+        if name in given:
+            refuse_count(f"--{name.replace('_', '-')}", getattr(one.where, name))
+    # the user's ranks per node count, whatever number of ranks the site has
+    site_ranks = "ranks_per_node" in given and "ranks" not in given
+    image, alias = profile.image(spec.image)
+    sources = dict(spec.sources)
+    if alias:
+        sources["image"] = f"{sources['image']}, {spec.image} of {alias}"
+    if spec.stack and spec.image:
+        raise UsageError.of("stack-and-image")
+    return replace(
+        spec,
+        program=first,
+        image=image,
+        where=replace(spec.where, ranks=0 if site_ranks else spec.where.ranks, others=others),
+        verb=("mpigraft", verb),
+        optional=profile.run.binds,
+        site=profile.path,
+        sources=tuple(sources.items()),
+        fixed=tuple(profile.fixed_where.items()),
+        typed=_typed_options(sys.argv[1:], verb, program),
+    )
 
 
-def _typed_options(line: list[str], verb: str, program: Sequence[str]) -> tuple[str, ...]:
+def _typed_options(line: Sequence[str], verb: str, program: Sequence[str]) -> tuple[str, ...]:
     """The options of a command line between the verb and the program, for a command to type in
     its place. Empty where the line is of another command."""
     words = line[: len(line) - len(program)]
@@ -135,48 +82,6 @@ def _typed_options(line: list[str], verb: str, program: Sequence[str]) -> tuple[
         return ()
     options = words[words.index(verb) + 1 :]
     return tuple(options[:-1] if options[-1:] == ["--"] else options)
-
-
-def job_spec(
-    program: list[str], flags: dict[str, Any], where: Mapping[str, Any] | None = None
-) -> RunSpec:
-    """Lay the flags that were given over the site's profile. `where` are those about nodes and
-    places, of which a profile says nothing. Raises UsageError."""
-    from mpigraft.core.model import refuse_count
-    from mpigraft.request import JobPlacement, RunSpec, mpmd_programs, read_site
-
-    profile = read_site(os.environ)
-    values, sources = profile.merged(flags)
-    first, others = mpmd_programs(program)
-    given = {name: value for name, value in (where or {}).items() if value is not None}
-    for name in ("nodes", "ranks_per_node", "threads"):
-        refuse_count(f"--{name.replace('_', '-')}", given.get(name, 1))
-    # the user's ranks per node count, whatever number of ranks the site has
-    site_ranks = "ranks_per_node" in given and flags.get("ranks") is None
-    ranks = 0 if site_ranks else values.get("ranks", 0)
-    mpi = values.get("mpi", "")
-    image, alias = profile.image(values.get("image", ""))
-    if alias:
-        sources["image"] = f"{sources['image']}, {values['image']} of {alias}"
-    return RunSpec(
-        program=first,
-        image=image,
-        engine=values.get("engine", ""),
-        replace=values.get("replace", ""),
-        binds=tuple(values.get("bind", ())),
-        optional=tuple(dict(profile.values).get("bind", ())),
-        engine_options=tuple(values.get("engine_options", ())),
-        mpi=mpi if isinstance(mpi, str) else "",
-        mpis=() if isinstance(mpi, str) else tuple(mpi),
-        transport=values.get("transport", ""),
-        launcher=values.get("launcher", ""),
-        where=JobPlacement(ranks=ranks, others=others, **given),
-        settings=tuple(values.get("env", ())),
-        proof=values.get("proof", True),
-        site=profile.path,
-        sources=tuple(sources.items()),
-        fixed=tuple(profile.fixed_where.items()),
-    )
 
 
 def decide_job(

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.cli.common import (
-    Gpus,
-    Hosts,
-    Json,
-    console,
-    examine_machine,
-    find_nodes,
-    layout_option,
-    option,
-    out,
-)
+from mpigraft.cli.common import Json, console, examine_machine, find_nodes, option, out
+from mpigraft.cli.options import Gpus, Hosts, layout_option
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,10 +33,10 @@ def command(
         ),
     ] = None,
     nodes: Annotated[int, layout_option("nodes", "1")] = 1,
-    per_node: Annotated[int | None, layout_option("ranks-per-node", "no ranks")] = None,
-    threads: Annotated[int, layout_option("threads")] = 1,
-    map_by: Annotated[str | None, layout_option("map-by")] = None,
-    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
+    per_node: Annotated[int | None, layout_option("ranks_per_node", "no ranks")] = None,
+    threads: Annotated[int, layout_option("threads", "1")] = 1,
+    map_by: Annotated[str | None, layout_option("map_by")] = None,
+    bind_to: Annotated[str | None, layout_option("bind_to")] = None,
     gpus: Gpus = False,
     hosts: Hosts = "",
     machine: Annotated[

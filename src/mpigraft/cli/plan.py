@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.common import (
-    Engine,
-    EngineOptions,
     NoGlibc,
     Program,
     Replaced,
@@ -27,6 +25,7 @@ from mpigraft.cli.common import (
     tell,
     typed_options,
 )
+from mpigraft.cli.options import Engine, EngineOptions
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.numbers import counted
 from mpigraft.core.write import write_whole
@@ -37,17 +36,6 @@ if TYPE_CHECKING:
     from mpigraft.graft import GraftOptions, Guest
 
 FORMS = ("text", "json", "command", "shell", "cdi")
-FLAGS = {  # that decide about a plan, and their parameters
-    "--mpi": "mpi",
-    "--engine": "engine",
-    "--engine-option": "engine_options",
-    "--replace": "replace",
-    "--no-glibc": "no_glibc",
-    "--force": "force",
-    "--ranks-per-node": "ranks",
-    "--as": "form",
-    "--output": "output",
-}
 UNUSED_DAYS, MOST_DAYS = 30, 36500
 
 
@@ -111,27 +99,28 @@ def command(
     if not guest or not mpi:
         raise UsageError.of("plan-incomplete")
     from mpigraft.graft import GraftOptions
-    from mpigraft.request import read_site
+    from mpigraft.request import RunSpec, asked_for, read_site
 
-    site = read_site(os.environ).merged({"engine": engine, "engine_options": engine_options})[0]
+    asked = asked_for(RunSpec, {"engine": engine, "engine_options": engine_options})
+    site = read_site(os.environ).merged(asked)
     options = GraftOptions(
         read_replace(replace),
-        site.get("engine", ""),
+        site.engine,
         glibc=not no_glibc,
         force=force,
-        engine_options=tuple(site.get("engine_options", ())),
+        engine_options=site.engine_options,
     )
     from mpigraft.selection import examine_subject
 
-    given = locals()
-    typed = typed_options({flag: given[name] for flag, name in FLAGS.items()})
+    typed = typed_options({
+        "--mpi": mpi, "--engine": engine, "--engine-option": engine_options, "--replace": replace,
+        "--no-glibc": no_glibc, "--force": force, "--ranks-per-node": ranks, "--as": form,
+        "--output": output,
+    })  # fmt: skip
+    verb = ("mpigraft", "plan", *typed)
     with console(stderr=True).status("reading the guest"):
         examined = examine_subject(
-            ("mpigraft", "plan", *typed),
-            image_of(guest),
-            program or (),
-            words or (),
-            options.engine,
+            verb, image_of(guest), program or (), words or (), options.engine
         )
     plan = _planned(examined, mpi, options)
     text = _as(form, plan, ranks)

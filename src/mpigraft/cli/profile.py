@@ -11,23 +11,16 @@ import typer
 
 from mpigraft.cli import job
 from mpigraft.cli.common import (
-    Agent,
-    Binds,
     DryRun,
-    Engine,
-    EngineOptions,
-    Environment,
-    Gpus,
-    Hostfile,
-    Hosts,
     Json,
     flag,
-    layout_option,
     option,
     out,
     tell,
 )
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
+from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.launch import Tracing
@@ -38,7 +31,9 @@ CONTEXT = job.CONTEXT
 WAITS, SITES = "waits", "sites"  # words of MPIGRAFT_TRACE_OPTIONS
 
 
+@takes_request()
 def command(
+    *,
     program: Annotated[
         list[str] | None,
         typer.Argument(
@@ -80,29 +75,7 @@ def command(
         option("N", "Show another MPI world that ran in the job, by its number.", min=0),
     ] = 0,
     as_json: Json = False,
-    image: job.Image = None,
-    stack: job.Stack = "",
-    programs: job.Programs = None,
-    mpi: job.Mpi = None,
-    transport: job.Transport = None,
-    ranks: job.Ranks = None,
-    nodes: Annotated[int | None, layout_option("nodes")] = None,
-    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
-    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
-    map_by: Annotated[str | None, layout_option("map-by")] = None,
-    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
-    gpus: Gpus = False,
-    hosts: Hosts = "",
-    hostfile: Hostfile = "",
-    agent: Agent = "",
-    launcher: job.Launcher = None,
-    engine: Engine = None,
-    engine_options: EngineOptions = None,
-    replace: job.Replace = None,
-    bind: Binds = None,
-    env: Environment = None,
-    proof: job.Proof = None,
-    stdin: job.Stdin = "0",
+    asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:
     """Run a program as `mpigraft run` does, and show where its MPI time goes.
@@ -117,7 +90,6 @@ def command(
       mpigraft profile --transport ofi-lnx -n 8 -- ./app
       mpigraft profile --show app.json
     """
-    options = locals()
     if show:
         if program:
             raise UsageError.of("profile-show-and-run", program=program[0])
@@ -134,7 +106,7 @@ def command(
     for path in filter(None, (output, html)):
         refuse_place(path)
     planned = job.decide_job(
-        job.requested_job(options, "profile"), _tracing(waits=waits, sites=sites)
+        job.requested_job(asked, program, "profile"), _tracing(waits=waits, sites=sites)
     )
     if dry_run:
         from mpigraft.cli.run import rendered

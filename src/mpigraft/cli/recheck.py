@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli import common
-from mpigraft.cli.common import DryRun, Hostfile, Hosts, Json, flag, option, out, settings, tell
+from mpigraft.cli.common import DryRun, Json, flag, option, out, settings, tell
+from mpigraft.cli.options import Agent, Hostfile, Hosts
 from mpigraft.core.errors import (
     CheckFailed,
     LaunchFailed,
@@ -45,7 +46,7 @@ def command(
     accept: Annotated[bool, flag(ACCEPT, "--accept")] = False,
     hosts: Hosts = "",
     hostfile: Hostfile = "",
-    agent: common.Agent = "",
+    agent: Agent = "",
     here: Annotated[
         bool, flag("Measure on this node even if it is a login node.", "--here")
     ] = False,

@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli import job
 from mpigraft.cli.common import (
-    Agent,
-    Binds,
     DryRun,
-    Engine,
-    EngineOptions,
-    Environment,
-    Gpus,
-    Hostfile,
-    Hosts,
-    layout_option,
     option,
     out,
     tell,
 )
+from mpigraft.cli.options import takes_request
 from mpigraft.cli.profile import no_return, refuse_place
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
+from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.run import Job
@@ -30,35 +23,15 @@ if TYPE_CHECKING:
 CONTEXT = job.CONTEXT
 
 
+@takes_request()
 def command(
+    *,
     program: job.Program,
     output: Annotated[
         Path, option("FILE", "Where the record goes.", "app.record", "--output", "-o")
     ] = Path("app.record"),
     budget: Annotated[int, option("MIB", "Memory of a rank for its record.", min=1)] = 64,
-    image: job.Image = None,
-    stack: job.Stack = "",
-    programs: job.Programs = None,
-    mpi: job.Mpi = None,
-    transport: job.Transport = None,
-    ranks: job.Ranks = None,
-    nodes: Annotated[int | None, layout_option("nodes")] = None,
-    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
-    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
-    map_by: Annotated[str | None, layout_option("map-by")] = None,
-    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
-    gpus: Gpus = False,
-    hosts: Hosts = "",
-    hostfile: Hostfile = "",
-    agent: Agent = "",
-    launcher: job.Launcher = None,
-    engine: Engine = None,
-    engine_options: EngineOptions = None,
-    replace: job.Replace = None,
-    bind: Binds = None,
-    env: Environment = None,
-    proof: job.Proof = None,
-    stdin: job.Stdin = "0",
+    asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:
     """Run a program as `mpigraft run` does, and write what its ranks call of MPI.
@@ -73,10 +46,9 @@ def command(
     """
     from mpigraft.launch import Tracing
 
-    options = locals()
     refuse_place(output)
     tracing = Tracing(("record", f"budget={budget}"))
-    planned = job.decide_job(job.requested_job(options, "record"), tracing)
+    planned = job.decide_job(job.requested_job(asked, program, "record"), tracing)
     if dry_run:
         from mpigraft.cli.run import rendered
 

@@ -10,30 +10,30 @@ import typer
 
 from mpigraft.cli import job
 from mpigraft.cli.common import (
-    Agent,
     DryRun,
-    Environment,
-    Gpus,
-    Hostfile,
-    Hosts,
     Json,
     examine_machine,
     flag,
-    layout_option,
     option,
     out,
     tell,
 )
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine
-    from mpigraft.request import RunSpec
 
+NOT_HERE = (
+    "image", "stack", "programs", "ranks", "engine", "engine_options", "replace", "bind", "stdin",
+)  # fmt: skip
 MOST_GAPS = 1e6  # that mpigraft-replay takes
 
 
+@takes_request(*NOT_HERE)
 def command(
+    *,
     record: Annotated[
         Path,
         typer.Argument(metavar="FILE", help="Record of `mpigraft record -o`.", show_default=False),
@@ -51,20 +51,7 @@ def command(
         int, option("N", "Make the calls of this phase alone; `analyse` lists them.", "all", min=0)
     ] = 0,
     as_json: Json = False,
-    mpi: job.Mpi = None,
-    transport: job.Transport = None,
-    nodes: Annotated[int | None, layout_option("nodes")] = None,
-    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
-    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
-    map_by: Annotated[str | None, layout_option("map-by")] = None,
-    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
-    gpus: Gpus = False,
-    hosts: Hosts = "",
-    hostfile: Hostfile = "",
-    agent: Agent = "",
-    launcher: job.Launcher = None,
-    env: Environment = None,
-    proof: job.Proof = None,
+    asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:
     """Make the MPI calls of a record once, and show the time of each routine beside the program's.
@@ -86,12 +73,8 @@ def command(
     words += ["--only", file.match_routines(only, record)] if only is not None else []
     words += [] if as_json else ["--table"]
     prepared = str(Prepared(file.digest, phase).keep(file, record))
-    options = {
-        **locals(), "program": ["mpigraft-replay", prepared, *words], "ranks": len(file.parts),
-        "image": None, "stack": "", "programs": None, "engine": None, "replace": None,
-        "engine_options": None, "bind": None, "stdin": "none",
-    }  # fmt: skip
-    requested = job.requested_job(options)
+    asked = asked.also(ranks=len(file.parts), stdin="none")
+    requested = job.requested_job(asked, ["mpigraft-replay", prepared, *words])
     machine = examine_machine(mpis=requested.mpi_places)
     spec = _as_recorded(requested, machine, file.provenance.mpi)
     program = _program(spec, machine, file.provenance.abi)

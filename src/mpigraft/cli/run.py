@@ -11,20 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli import job
 from mpigraft.cli.common import (
-    Agent,
-    Binds,
     DryRun,
-    Engine,
-    EngineOptions,
-    Environment,
-    Gpus,
-    Hostfile,
-    Hosts,
     flag,
-    layout_option,
     out,
     tell,
 )
+from mpigraft.cli.options import takes_request
+from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.run import Job
@@ -32,31 +25,11 @@ if TYPE_CHECKING:
 CONTEXT = job.CONTEXT
 
 
+@takes_request()
 def command(
+    *,
     program: job.Program,
-    image: job.Image = None,
-    stack: job.Stack = "",
-    programs: job.Programs = None,
-    mpi: job.Mpi = None,
-    transport: job.Transport = None,
-    ranks: job.Ranks = None,
-    nodes: Annotated[int | None, layout_option("nodes")] = None,
-    ranks_per_node: Annotated[int | None, layout_option("ranks-per-node")] = None,
-    threads: Annotated[int | None, layout_option("threads", "OMP_NUM_THREADS, or 1")] = None,
-    map_by: Annotated[str | None, layout_option("map-by")] = None,
-    bind_to: Annotated[str | None, layout_option("bind-to")] = None,
-    gpus: Gpus = False,
-    hosts: Hosts = "",
-    hostfile: Hostfile = "",
-    agent: Agent = "",
-    launcher: job.Launcher = None,
-    engine: Engine = None,
-    engine_options: EngineOptions = None,
-    replace: job.Replace = None,
-    bind: Binds = None,
-    env: Environment = None,
-    proof: job.Proof = None,
-    stdin: job.Stdin = "0",
+    asked: Asked[RunSpec],
     explain: Annotated[
         bool, flag("Print each decision and its source, then start the program.", "--explain")
     ] = False,
@@ -77,7 +50,7 @@ def command(
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
       mpigraft run --stack /opt/stack --mpi openmpi@5 -n 4 -- gmx_mpi mdrun
     """
-    planned = job.decide_job(job.requested_job(locals()))
+    planned = job.decide_job(job.requested_job(asked, program))
     if explain:
         for line in explained(planned):
             tell(line)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from mpigraft.cli.common import Environment, Json, console, option, out, tell
+from mpigraft.cli.common import Json, console, option, out, tell
+from mpigraft.cli.options import Environment
 from mpigraft.core.errors import MpigraftError, UsageError
 from mpigraft.report import (
     variable_blocks,

@@ -11,13 +11,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import tomllib
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from importlib.resources import files
 from typing import Any, TypeVar
 
 from mpigraft.core.errors import UsageError
@@ -60,6 +58,13 @@ class Rules:
     size: bool = False  # bytes, which may have a unit
     plural: bool = False  # one value is not a list of one
     axis: bool = False  # one of those that make layouts together
+    site: bool = False  # a site's profile may have it in [run]
+    # Of a command line: help, what stands for the value there and for the default, and spellings
+    # where they are not the flag alone.
+    help: str = ""
+    metavar: str = ""
+    usual: str | bool = True  # True: the default itself
+    names: tuple[str, ...] = ()
     read: Callable[[Given], Any] | None = None  # for what no type says
 
 
@@ -77,7 +82,10 @@ PLAIN = Rules()
 
 
 def load_document(name: str) -> Document:
-    """A TOML file of this package."""
+    """Read a TOML file of this package."""
+    import tomllib
+    from importlib.resources import files
+
     return tomllib.loads(files("mpigraft.knowledge").joinpath(name).read_text(encoding="utf-8"))
 
 

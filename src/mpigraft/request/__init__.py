@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     from mpigraft.request.environment import STEERING as STEERING
     from mpigraft.request.environment import UserEnvironment as UserEnvironment
     from mpigraft.request.environment import filter_environment as filter_environment
-    from mpigraft.request.job.layout import JobPlacement as JobPlacement
     from mpigraft.request.job.layout import decide_layout as decide_layout
     from mpigraft.request.job.layout import mpmd_programs as mpmd_programs
     from mpigraft.request.job.spec import STDIN as STDIN
-    from mpigraft.request.job.spec import JobSubject as JobSubject
+    from mpigraft.request.job.spec import JobPlacement as JobPlacement
     from mpigraft.request.job.spec import RunSpec as RunSpec
-    from mpigraft.request.job.spec import folders_of_job as folders_of_job
-    from mpigraft.request.job.spec import job_subject as job_subject
-    from mpigraft.request.job.spec import parse_bind as parse_bind
-    from mpigraft.request.job.spec import program_of as program_of
-    from mpigraft.request.job.spec import suggest_programs as suggest_programs
     from mpigraft.request.job.spec import without_host_mpi as without_host_mpi
+    from mpigraft.request.job.subject import JobSubject as JobSubject
+    from mpigraft.request.job.subject import folders_of_job as folders_of_job
+    from mpigraft.request.job.subject import job_subject as job_subject
+    from mpigraft.request.job.subject import parse_bind as parse_bind
+    from mpigraft.request.job.subject import program_of as program_of
+    from mpigraft.request.job.subject import suggest_programs as suggest_programs
+    from mpigraft.request.options import Asked as Asked
+    from mpigraft.request.options import RequestOption as RequestOption
+    from mpigraft.request.options import asked_for as asked_for
+    from mpigraft.request.options import options_of as options_of
     from mpigraft.request.options import settings_of as settings_of
     from mpigraft.request.site import flag_of_key as flag_of_key
     from mpigraft.request.site import read_site as read_site

@@ -116,7 +116,7 @@ def read_app(name: str, table: Any, place: str) -> App:
         raise UsageError.of("app-name-invalid", place=place, name=name)
     if not isinstance(table, Mapping):
         raise UsageError.of("app-not-table", place=place)
-    values = {key: read_option(App, key, value, place) for key, value in table.items()}
+    values = {key: read_option(options_of(App), key, value, place) for key, value in table.items()}
     app = App(**{**values, "name": name})
     for problem in _problems(app):
         raise UsageError.of("app-incomplete", place=place, problem=problem)
@@ -170,7 +170,7 @@ def read_app_lines(tables: Mapping[str, Any], text: str, path: Path, after: int)
         line = line_of(name, text, "app", after)
         for key, value in table.items() if isinstance(table, dict) else ():
             below = line_of(key, text, after=line)
-            read_option(App, key, value, f"{path}:{below}")
+            read_option(options_of(App), key, value, f"{path}:{below}")
         read_app(name, table, f"{path}:{line}: app.{name}")
 
 

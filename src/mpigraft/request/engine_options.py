@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mpigraft.core.errors import UsageError
-from mpigraft.graft import ENGINES, options_by_engine
 from mpigraft.knowledge import Given
 
 
 def read_engine_options(given: Given) -> tuple[str, ...]:
     """Read {engine: words}, or words as `--engine-option` takes them. They stand before the image,
     as a person types them. Raises UsageError for what the engine would take for the image."""
+    from mpigraft.graft import options_by_engine
+
     if isinstance(given.value, dict):
         return tuple(_of_table(given))
     options = given.several(str)
@@ -25,6 +26,8 @@ def read_engine_options(given: Given) -> tuple[str, ...]:
 
 
 def _of_table(given: Given) -> Iterator[str]:
+    from mpigraft.graft import ENGINES
+
     source = given.place.rpartition(": ")[0]
     with_options = [name for name, engine in ENGINES.items() if engine.PROGRAMS]
     for engine, words in given.value.items():

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from collections.abc import Iterable
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from mpigraft.core.budget import Budget
-from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import TooMuch, parse_toml
 from mpigraft.knowledge import Given, Rules, as_written, described, rules_of, toml
 
+Spec = TypeVar("Spec")
 COMMAND_LINE = "command line"
 
 
 def option(default: Any, example: str, **rules: Any) -> Any:
-    """A dataclass field that people give."""
+    """Make a dataclass field that people give."""
     return field(default=default, metadata=toml(example=example, **rules))
 
 
@@ -38,6 +39,8 @@ def read_settings(given: Given) -> tuple[str, ...]:
 def settings_of(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Make sorted (name, value) pairs of NAME=VALUE words. Raises UsageError for a word that is
     not, and for a name that looks like a secret's."""
+    from mpigraft.core.env import SECRET_NAME
+
     pairs = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -49,32 +52,91 @@ def settings_of(words: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pairs.items()))
 
 
-def options_of(kind: type) -> dict[str, Rules]:
-    """{key: rules} of a dataclass all of whose fields are options."""
-    return {f.name: rules_of(f) for f in dataclasses.fields(kind)}
+@dataclass(frozen=True, slots=True)
+class RequestOption:
+    """A field that people give, by its key."""
+
+    key: str
+    field: dataclasses.Field[Any]
+    hint: Any
+    rules: Rules
+    part: str = ""  # the field with the value that has this one, where that is not the request
+
+    @property
+    def flag(self) -> str:
+        return self.rules.flag or f"--{self.key.replace('_', '-')}"
+
+    def place(self, source: str) -> str:
+        """Name the key of a source, for errors."""
+        return self.flag if source == COMMAND_LINE else f"{source}: {self.key}"
+
+    def value(self, request: object) -> Any:
+        """Take the value out of a request."""
+        return getattr(getattr(request, self.part) if self.part else request, self.field.name)
 
 
-def flag_of(kind: type, key: str) -> str:
-    return options_of(kind)[key].flag or f"--{key.replace('_', '-')}"
+Options = Mapping[str, RequestOption]
 
 
-def place_of(kind: type, key: str, source: str) -> str:
-    """How errors name a key of a source."""
-    return flag_of(kind, key) if source == COMMAND_LINE else f"{source}: {key}"
+@functools.cache
+def options_of(kind: type) -> Options:
+    """List the options of a class and of the values that are its parts, in order, by key."""
+    options: dict[str, RequestOption] = {}
+    for one, hint in described(kind):
+        rules = rules_of(one)
+        if rules.example:
+            options[rules.key or one.name] = RequestOption(rules.key or one.name, one, hint, rules)
+        elif dataclasses.is_dataclass(hint):
+            parts = options_of(cast("type", hint))
+            options |= {key: replace(part, part=one.name) for key, part in parts.items()}
+    return options
 
 
-def read_option(kind: type, key: str, value: Any, source: str, *, stored: bool = False) -> Any:
-    """Read the value of one field of `kind`. In a `stored` plan the default stands for itself,
-    also where a person may not ask for it. Raises UsageError, which names `source`."""
-    fields = {f.name: (f, hint) for f, hint in described(kind)}
-    if key not in fields:
-        known = ", ".join(sorted(fields))
+def read_option(
+    options: Options, key: str, value: Any, source: str, *, stored: bool = False
+) -> Any:
+    """Read the value of an option. In a `stored` plan the default stands for itself, also where a
+    person may not ask for it. Raises UsageError, which names `source`."""
+    if key not in options:
+        known = ", ".join(sorted(options))
         raise UsageError.of("option-unknown-key", source=source, key=key, known=known)
-    one, hint = fields[key]
-    default = one.default if stored else None
-    return Given(
-        key, value, hint, rules_of(one), named=place_of(kind, key, source), default=default
-    ).read()
+    one = options[key]
+    default = one.field.default if stored else None
+    return Given(key, value, one.hint, one.rules, named=one.place(source), default=default).read()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Spec]):
+    """A request and the keys that were given for it: all else has its default."""
+
+    value: Spec
+    given: frozenset[str]
+
+    def also(self, **values: object) -> Asked[Spec]:
+        """Add what was given in another way."""
+        return Asked(with_options(self.value, values), self.given | values.keys())
+
+
+def asked_for(kind: type[Spec], values: Mapping[str, object]) -> Asked[Spec]:
+    """Make a request of values by key. None and an empty list were not given."""
+    given = {key: value for key, value in values.items() if value is not None and value != []}
+    return Asked(with_options(kind(), given), frozenset(given))
+
+
+def with_options(request: Spec, values: Mapping[str, object]) -> Spec:
+    """Give a request other values, by key, also in its parts."""
+    kind: Any = type(request)
+    options = options_of(kind)
+    changes: dict[str, dict[str, object]] = {}
+    for key, value in values.items():
+        one = options[key]
+        fields = changes.setdefault(one.part, {})
+        fields[one.field.name] = tuple(value) if isinstance(value, list) else value
+    own = changes.pop("", {})
+    row: Any = request
+    parts = {name: replace(getattr(row, name), **fields) for name, fields in changes.items()}
+    made: Spec = replace(row, **own, **parts)
+    return made
 
 
 def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:

@@ -33,18 +33,17 @@ from mpigraft.core import reads
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import MAX_TOML
 from mpigraft.core.text import printable
-from mpigraft.knowledge import Given
-from mpigraft.request.engine_options import read_engine_options
+from mpigraft.request.job.spec import RunSpec
 from mpigraft.request.options import (
     COMMAND_LINE,
-    flag_of,
+    Asked,
+    asked_for,
     line_of,
     option,
     options_of,
     parse_toml_file,
     read_option,
-    read_settings,
-    settings_of,
+    with_options,
 )
 from mpigraft.request.spec import CampaignSpec
 
@@ -52,47 +51,8 @@ PLACE = Path("/etc/mpigraft/site.toml")
 VARIABLE = "MPIGRAFT_SITE"
 ALIAS = re.compile(r"[A-Za-z0-9][\w.+-]*")  # what `--image` takes for neither a path nor a name
 SCHEME = re.compile(r"[a-z][a-z-]+:\S")  # docker://..., podman:NAME
+NOTHING = RunSpec()
 TABLES = ("run", "bench", "images", "policy")
-
-
-def _mpis(given: Given) -> Any:
-    """One MPI, or several in the order in which they are tried."""
-    value = given.value
-    if isinstance(value, str):
-        return value
-    valid = isinstance(value, list) and all(isinstance(word, str) and word for word in value)
-    if not valid or not value or len(set(value)) < len(value):
-        raise given.unfit("a text, or a list of texts, each once")
-    return value
-
-
-def _settings(given: Given) -> list[str]:
-    words = read_settings(given)
-    try:
-        settings_of(words)
-    except UsageError as error:
-        source = given.place.rpartition(": ")[0]
-        raise error.amended(message=f"{source}: {error.message}") from error
-    return list(words)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The keys of [run]. Their values are those of `mpigraft run`'s flags."""
-
-    mpi: object = option(None, '["cray-mpich", "openmpi@5"]', read=_mpis)
-    transport: str = option("", '"ob1-sm"')
-    launcher: str = option("", '"srun"')
-    ranks: int = option(0, "4", flag="-n", most=1_000_000)
-    engine: str = option("", '"apptainer"')
-    engine_options: tuple[str, ...] = option(
-        (), '{ apptainer = ["--nv"] }', flag="--engine-option", plural=True,
-        read=read_engine_options,
-    )  # fmt: skip
-    replace: str = option("", '"mpi"')
-    bind: tuple[str, ...] = option((), '["/scratch"]', plural=True)
-    env: object = option(None, '{ FI_LOG_LEVEL = "warn" }', plural=True, read=_settings)
-    proof: bool = option(default=True, example="true", flag="--no-proof")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +63,22 @@ class BenchOptions:
     imb: tuple[str, ...] = option((), '["/apps/imb"]')
 
 
-KEYS = tuple(options_of(RunOptions))
+RUN = {key: one for key, one in options_of(RunSpec).items() if one.rules.site}
+BENCH = options_of(BenchOptions)
+KEYS = tuple(RUN)
 
 
 def flag_of_key(key: str) -> str:
-    """The flag of `mpigraft run` that takes the place of a key of [run]."""
-    return flag_of(RunOptions, key)
+    """Name the flag of `mpigraft run` that takes the place of a key of [run]."""
+    return RUN[key].flag
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a profile says: values of [run] by key, and where each stands ("site.toml:3")."""
+    """What a profile says: the request of [run], and where each key stands ("site.toml:3")."""
 
     path: Path
-    values: tuple[tuple[str, Any], ...] = ()
+    run: RunSpec = NOTHING
     lines: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
     images: tuple[tuple[str, str], ...] = ()  # (alias, what it stands for)
@@ -134,14 +96,9 @@ class Site:
             "engine_options": list(spec.engine_options),
             "bind": list(spec.bind),
         }
-        values = self.merged(own)[0]
-        binds = values.get("bind", ())
-        return replace(
-            spec,
-            engine=values.get("engine", ""),
-            engine_options=tuple(values.get("engine_options", ())),
-            bind=tuple(b for b in binds if b in spec.bind or Path(b.partition(":")[0]).exists()),
-        )
+        job = self.merged(asked_for(RunSpec, own))
+        here = (b for b in job.binds if b in spec.bind or Path(b.partition(":")[0]).exists())
+        return replace(spec, engine=job.engine, engine_options=job.engine_options, bind=tuple(here))
 
     def known_images(self) -> str:
         """For the error of one that is not there."""
@@ -163,48 +120,55 @@ class Site:
         """Keys that flags may not change, and the line that has their value."""
         return {key: dict(self.lines).get(key, str(self.path)) for key in self.fixed}
 
-    def merged(self, flags: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-        """The values of a job and who asked for each: flags that were given (those that are not
-        None) over the site's. Lists are the site's, then the user's; of two settings of one name
-        the later counts. Raises UsageError for a flag that the policy does not leave to users.
-        """
-        if options := flags.get("engine_options"):
-            read = read_option(RunOptions, "engine_options", options, COMMAND_LINE)
-            flags = {**flags, "engine_options": list(read)}
-        values = dict(self.values)
-        sources = {key: where for key, where in self.lines if key in values}
-        if flags.get("replace") == "nothing" and values.get("replace") != "nothing":
-            self._refuse_own(values)
-        for key, value in flags.items():
-            if value is None or value == []:
+    def merged(self, asked: Asked[RunSpec]) -> RunSpec:
+        """Lay the options that were given over the site's, and say who asked for each. Lists are
+        the site's, then the user's; of two settings of one name the later counts. Raises
+        UsageError for an option that the policy does not leave to users."""
+        given, own = asked.given, dict(self.lines)
+        sources = {key: where for key, where in self.lines if key in RUN}
+        if "replace" in given and asked.value.replace == "nothing" != self.run.replace:
+            self._refuse_own()
+        changes = {}
+        for key, one in RUN.items():
+            value, site_value = one.value(asked.value), self.value(key)
+            if key not in given:
+                changes[key] = one.value(self.run)
                 continue
-            if key in self.fixed and value != values.get(key):
+            if key == "engine_options":
+                value = read_option(RUN, key, list(value), COMMAND_LINE)
+            if key in self.fixed and (key not in own or value != site_value):
                 self._refuse(key)
-            both = isinstance(value, list) and values.get(key)
-            both = both and key != "mpi"  # a user's choice goes over a site's list
-            values[key] = [*values[key], *value] if both else value
-            sources[key] = f"{sources[key]}, command line" if both else "command line"
-        return values, sources
+            both = isinstance(value, tuple) and bool(site_value)
+            changes[key] = (*site_value, *value) if both else value
+            sources[key] = f"{own[key]}, {COMMAND_LINE}" if both else COMMAND_LINE
+        sources |= dict.fromkeys(sorted(given - RUN.keys()), COMMAND_LINE)
+        mpis = () if "mpi" in given else self.run.mpis  # a user's choice goes over a site's list
+        spec = with_options(asked.value, changes)
+        return replace(spec, mpis=mpis, sources=tuple(sources.items()))
 
-    def _refuse_own(self, values: Mapping[str, Any]) -> None:
-        """A guest as it is has its own MPI, which is another than one that is fixed."""
-        if "mpi" in self.fixed and values.get("mpi"):
+    def value(self, key: str) -> Any:
+        """Take what [run] has for a key: of `mpi` one, or a list of them."""
+        return (key == "mpi" and self.run.mpis) or RUN[key].value(self.run)
+
+    def _refuse_own(self) -> None:
+        """Refuse a guest as it is where an MPI is fixed: it has its own, which is another."""
+        if "mpi" in self.fixed and (mpi := self.value("mpi")):
             where = dict(self.lines)["mpi"]
-            raise UsageError.of("site-fixes-replace", where=where, listed=_listed(values["mpi"]))
+            raise UsageError.of("site-fixes-replace", where=where, listed=_listed(mpi))
 
     def _refuse(self, key: str) -> None:
-        where = dict(self.lines).get(key, str(self.path))
-        own = dict(self.values).get(key)
+        lines = dict(self.lines)
+        own = self.value(key)
         raise UsageError.of(
             "site-fixes-option",
             flag=flag_of_key(key),
-            where=where,
-            to_value=f" to {_listed(own)}" if own not in (None, []) else "",
+            where=lines.get(key, str(self.path)),
+            to_value=f" to {_listed(own)}" if key in lines and own != () else "",
         )
 
 
 def _listed(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def find(environ: Mapping[str, str]) -> Path:
@@ -245,15 +209,19 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
             line = begins[name] if isinstance(part, dict) else line_of(name, text)
             known = ", ".join(f"[{table}]" for table in TABLES)
             raise UsageError.of("site-key-unknown", path=path, line=line, name=name, known=known)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     lines: dict[str, str] = {}
     for key, value in table.get("run", {}).items():
         where = f"{path}:{line_of(key, text, 'run', begins['run'])}"
-        read = read_option(RunOptions, key, value, where)
-        values[key] = list(read) if isinstance(read, tuple) else read
+        values[key] = read_option(RUN, key, value, where)
         lines[key] = where
+    run = with_options(NOTHING, values)
+    if isinstance(run.mpi, tuple):
+        run = replace(run, mpi="", mpis=run.mpi)
     builds = {
-        key: read_option(BenchOptions, key, value, _place(path, text, "bench", key, begins))
+        key: read_option(
+            options_of(BenchOptions), key, value, _place(path, text, "bench", key, begins)
+        )
         for key, value in table.get("bench", {}).items()
     }
     for key, folders in builds.items():
@@ -269,7 +237,7 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
     for key, value in table.get("policy", {}).items():
         fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
     return Site(
-        path, tuple(values.items()), tuple(lines.items()), fixed, tuple(images.items()),
+        path, run, tuple(lines.items()), fixed, tuple(images.items()),
         BenchOptions(**builds),
     )  # fmt: skip
 

@@ -26,7 +26,6 @@ from mpigraft.request.options import (
     option,
     options_of,
     parse_toml_file,
-    place_of,
     read_option,
     read_settings,
     settings_of,
@@ -134,16 +133,16 @@ class CampaignSpec:
         """Yield the flags of `mpigraft bench` for every field that differs from its default, less
         the fields `without`. A table has no words on a command line, and is left out."""
         usual = CampaignSpec()
-        for key in options_of(CampaignSpec):
+        for key, one in options_of(CampaignSpec).items():
             value = getattr(self, key)
             if key in without or value == getattr(usual, key) or isinstance(value, dict):
                 continue
-            flag = place_of(CampaignSpec, key, COMMAND_LINE)
+            flag = one.flag
             if isinstance(value, bool):
                 yield flag if value else f"--no-{flag.removeprefix('--')}"
                 continue
-            for one in value if isinstance(value, tuple) else (value,):
-                yield from (flag, f"{one:g}" if isinstance(one, float) else str(one))
+            for word in value if isinstance(value, tuple) else (value,):
+                yield from (flag, f"{word:g}" if isinstance(word, float) else str(word))
 
     def refuse_empty_range(self) -> None:
         """Raise UsageError where no message size lies between the smallest and the largest."""
@@ -151,21 +150,21 @@ class CampaignSpec:
             raise UsageError.of("sizes-invalid", min_size=self.min_size, max_size=self.max_size)
 
 
-AXES = tuple(key for key, rules in options_of(CampaignSpec).items() if rules.axis)
+AXES = tuple(key for key, one in options_of(CampaignSpec).items() if one.rules.axis)
 
 
 def spec_from(table: Mapping[str, Any], source: str, *, stored: bool = False) -> CampaignSpec:
     """Read a table whose keys are the fields of CampaignSpec. Raises UsageError, which names
     `source`. In a `stored` plan, 0 stands for a default."""
+    options = options_of(CampaignSpec)
     values = {
-        key: read_option(CampaignSpec, key, value, source, stored=stored)
-        for key, value in table.items()
+        key: read_option(options, key, value, source, stored=stored) for key, value in table.items()
     }
     if axis := _axis_beside_layout(table):
         raise UsageError.of(
             "layout-and-options",
-            option=place_of(CampaignSpec, axis, source),
-            other=place_of(CampaignSpec, "layout", source).rpartition(" ")[2],
+            option=options[axis].place(source),
+            other=options["layout"].place(source).rpartition(" ")[2],
         )
     return CampaignSpec(**values)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestKind
 from mpigraft.graft import Guest, examine_guest, job_words
-from mpigraft.request import JobSubject, RunSpec, folders_of_job, job_subject, read_site
+from mpigraft.request import JobSubject, RunSpec, asked_for, folders_of_job, job_subject, read_site
 
 
 def examine_subject(
@@ -41,10 +41,8 @@ def examine_subject(
 
 def _job_of_site(image: str, engine: str) -> RunSpec:
     """Give a job in an image with the engine and the binds that `run` would take by itself."""
-    values = read_site(os.environ).merged({"engine": engine or None})[0]
-    binds = tuple(values.get("bind", ()))
-    job = RunSpec((), (), image, engine=values.get("engine", ""))
-    return replace(job, binds=binds, optional=binds)
+    job = read_site(os.environ).merged(asked_for(RunSpec, {"engine": engine or None}))
+    return RunSpec(image=image, engine=job.engine, binds=job.binds, optional=job.binds)
 
 
 def visible_to_job(engine: str = "") -> list[tuple[str, list[str]]]:

@@ -26,7 +26,7 @@ from mpigraft.knowledge import Facts
 from mpigraft.native import Natives
 from mpigraft.native.programs import GPU_SELECT, RELAY
 from mpigraft.request.options import settings_of
-from mpigraft.request.site import read_site
+from mpigraft.request.site import KEYS, read_site
 from mpigraft.request.spec import read_spec
 from mpigraft.selection import MpiSelection, UserChoice, make_configuration
 from mpigraft.store import Store
@@ -157,7 +157,8 @@ def keys(patch: pytest.MonkeyPatch, folder: Path) -> dict[str, object]:
 def site_profile() -> dict[str, object]:
     """What the kept profile says, without the paths of its lines."""
     site = read_site({"MPIGRAFT_SITE": str(HERE / "site.toml")})
-    said = {**dict(site.values), "fixed": site.fixed, "images": site.images, "suites": site.bench}
+    values = {key: site.value(key) for key, _ in site.lines if key in KEYS}
+    said = {**values, "fixed": site.fixed, "images": site.images, "suites": site.bench}
     return dict(plain(said))
 
 

@@ -16,7 +16,8 @@ from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.examination import Guest, examine_command, examine_guest
 from mpigraft.graft.guest.visible import nothing_shown
-from mpigraft.request.job.spec import RunSpec, job_subject
+from mpigraft.request.job.spec import RunSpec
+from mpigraft.request.job.subject import job_subject
 from tests.builders.elf import compiled, program
 from tests.builders.python_installs import SITE, TAG, parts, put, tree
 

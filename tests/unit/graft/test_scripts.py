@@ -17,8 +17,8 @@ from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.scripts.shell import ShellScript
 from mpigraft.graft.guest.scripts.shell_values import Variables
-from mpigraft.request.job.layout import JobPlacement, MpmdProgram
-from mpigraft.request.job.spec import RunSpec, job_subject
+from mpigraft.request.job.spec import JobPlacement, MpmdProgram, RunSpec
+from mpigraft.request.job.subject import job_subject
 from mpigraft.selection.subject import examine_subject
 from tests.builders.python_installs import LOADER, put
 

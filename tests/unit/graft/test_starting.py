@@ -12,7 +12,8 @@ from mpigraft.core.model import Level
 from mpigraft.graft.guest.command import CommandKind
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.host_commands import job_words
-from mpigraft.request.job.spec import RunSpec, job_subject
+from mpigraft.request.job.spec import RunSpec
+from mpigraft.request.job.subject import job_subject
 from mpigraft.selection.subject import examine_subject
 from tests.builders.elf import program
 from tests.builders.fits import finding, own, verdict

@@ -21,7 +21,8 @@ from mpigraft.core.serialize import canonical
 from mpigraft.discovery import inventory
 from mpigraft.launch import placement as layouts
 from mpigraft.launch.hosts.allocation import THIS_HOST
-from mpigraft.request.job.layout import JobPlacement, decide_layout
+from mpigraft.request.job.layout import decide_layout
+from mpigraft.request.job.spec import JobPlacement
 from mpigraft.request.spec import AXES, CampaignSpec, merge_specs, read_spec, stored_spec
 from mpigraft.selection import layouts as axes
 from tests.builders.configuration import a_machine

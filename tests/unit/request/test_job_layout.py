@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Group, Layout
 from mpigraft.launch.hosts.allocation import THIS_HOST
-from mpigraft.request.job.layout import JobPlacement, MpmdProgram, decide_layout, mpmd_programs
+from mpigraft.request.job.layout import decide_layout, mpmd_programs
+from mpigraft.request.job.spec import JobPlacement, MpmdProgram
 
 TWO = Allocation(("n1", "n2"), "Slurm job 42", "slurm", "42")
 

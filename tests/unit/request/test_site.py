@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
-from mpigraft.request import CampaignSpec, site
+from mpigraft.request import CampaignSpec, JobPlacement, RunSpec, asked_for, site
 from tests.builders.messages import matches
 
 
@@ -23,14 +23,21 @@ def read(folder: Path, text: str) -> site.Site:
     return site.read_site({"MPIGRAFT_SITE": str(path)})
 
 
+def values_of(found: site.Site) -> dict[str, Any]:
+    """What [run] says, by key."""
+    return {key: found.value(key) for key, _ in found.lines if key in site.KEYS}
+
+
+def merged(found: site.Site, **options: object) -> RunSpec:
+    return found.merged(asked_for(RunSpec, options))
+
+
 def test_no_profile_says_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(site, "PLACE", tmp_path / "none.toml")
     found = site.read_site({})
     assert found == site.Site(tmp_path / "none.toml")
-    assert found.merged({"mpi": "intel", "ranks": None}) == (
-        {"mpi": "intel"},
-        {"mpi": "command line"},
-    )
+    due = RunSpec(mpi="intel", sources=(("mpi", "command line"),))
+    assert merged(found, mpi="intel", ranks=None) == due
 
 
 def test_one_that_was_named_must_be_there(tmp_path: Path) -> None:
@@ -45,9 +52,9 @@ def test_every_value_has_its_line(tmp_path: Path) -> None:
         'env = { A_B = "1", C = 2 }\n[policy]\nfixed = ["mpi"]\n',
     )
     where = str(tmp_path / "site.toml")
-    assert dict(found.values) == {
-        "mpi": "openmpi@5", "ranks": 4, "bind": ["/scratch"], "proof": True,
-        "env": ["A_B=1", "C=2"],
+    assert values_of(found) == {
+        "mpi": "openmpi@5", "ranks": 4, "bind": ("/scratch",), "proof": True,
+        "env": ("A_B=1", "C=2"),
     }  # fmt: skip
     assert dict(found.lines) == {
         "mpi": f"{where}:3", "ranks": f"{where}:5", "bind": f"{where}:6", "proof": f"{where}:7",
@@ -58,8 +65,10 @@ def test_every_value_has_its_line(tmp_path: Path) -> None:
 
 def test_flags_go_over_the_sites_values_and_lists_are_added(tmp_path: Path) -> None:
     found = read(tmp_path, '[run]\nmpi = "openmpi"\nbind = ["/a"]\nenv = ["X=1"]\n')
-    values, sources = found.merged({"mpi": "mpich", "bind": ["/b"], "env": None, "ranks": 2})
-    assert values == {"mpi": "mpich", "bind": ["/a", "/b"], "env": ["X=1"], "ranks": 2}
+    spec = merged(found, mpi="mpich", bind=["/b"], env=None, ranks=2)
+    assert (spec.mpi, spec.binds, spec.settings) == ("mpich", ("/a", "/b"), ("X=1",))
+    assert spec.where == JobPlacement(ranks=2)
+    sources = dict(spec.sources)
     assert sources["mpi"] == sources["ranks"] == "command line"
     assert sources["bind"].endswith("site.toml:3, command line")
     assert sources["env"].endswith("site.toml:4")
@@ -71,19 +80,19 @@ def test_flags_go_over_the_sites_values_and_lists_are_added(tmp_path: Path) -> N
 def test_what_is_fixed_is_not_changed(tmp_path: Path, key: str, value: Any) -> None:
     found = read(tmp_path, f'[run]\nmpi = "openmpi"\nranks = 2\n[policy]\nfixed = ["{key}"]\n')
     with pytest.raises(UsageError, match="not left to users"):
-        found.merged({key: value})
-    same = dict(found.values).get(key)
-    assert found.merged({key: same})[0].get(key) == same
+        merged(found, **{key: value})
+    same = merged(found, **{key: values_of(found).get(key)})
+    assert replace(same, sources=()) == replace(merged(found), sources=())
 
 
 def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
     found = read(tmp_path, '[run]\nmpi = "openmpi"\n[policy]\nfixed = ["mpi"]\n')
     with pytest.raises(UsageError, match="--replace nothing is not left") as no:
-        found.merged({"replace": "nothing"})
+        merged(found, replace="nothing")
     assert matches(no.value, "site-fixes-replace", where="site.toml:2", listed="openmpi")
-    assert found.merged({"replace": "libfabric"})[0]["replace"] == "libfabric"
+    assert merged(found, replace="libfabric").replace == "libfabric"
     open_ = read(tmp_path, '[run]\nmpi = "openmpi"\n')
-    assert open_.merged({"replace": "nothing"})[0]["replace"] == "nothing"
+    assert merged(open_, replace="nothing").replace == "nothing"
 
 
 @pytest.mark.parametrize(
@@ -129,13 +138,13 @@ def test_an_error_names_its_line(tmp_path: Path, text: str, said: str) -> None:
 
 def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> None:
     found = read(tmp_path, '[run]\nmpi = ["cray-mpich", "openmpi@5"]\n')
-    assert found.merged({})[0]["mpi"] == ["cray-mpich", "openmpi@5"]
-    values, sources = found.merged({"mpi": "mpich"})
-    assert values["mpi"] == "mpich"
-    assert sources["mpi"] == "command line"
+    assert merged(found).mpi_names == ("cray-mpich", "openmpi@5")
+    spec = merged(found, mpi="mpich")
+    assert spec.mpi_names == ("mpich",)
+    assert spec.source("mpi") == "command line"
     fixed = read(tmp_path, '[run]\nmpi = ["a", "b"]\n[policy]\nfixed = ["mpi"]\n')
     with pytest.raises(UsageError) as no:
-        fixed.merged({"mpi": "b"})
+        merged(fixed, mpi="b")
     assert matches(no.value, "site-fixes-option", where="site.toml:2", to_value="to a, b")
     assert fixed.fixed_where == {"mpi": f"{tmp_path / 'site.toml'}:2"}
 
@@ -143,11 +152,11 @@ def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> 
 def test_options_of_engines_come_as_they_are_written(tmp_path: Path) -> None:
     text = '[run.engine_options]\napptainer = ["--nv"]\npodman = ["--ulimit", "nofile=1:2"]\n'
     found = read(tmp_path, text)
-    due = ["apptainer=--nv", "podman=--ulimit", "podman=nofile=1:2"]
-    assert found.merged({})[0]["engine_options"] == due
-    assert found.merged({"engine_options": ["--rocm"]})[0]["engine_options"] == [*due, "--rocm"]
+    due = ("apptainer=--nv", "podman=--ulimit", "podman=nofile=1:2")
+    assert merged(found).engine_options == due
+    assert merged(found, engine_options=["--rocm"]).engine_options == (*due, "--rocm")
     with pytest.raises(UsageError, match=r"--engine-option = \['rocm'\] is not a list of options"):
-        found.merged({"engine_options": ["rocm"]})
+        merged(found, engine_options=["rocm"])
 
 
 def test_a_campaign_in_a_container_has_the_sites_engine_and_its_options(tmp_path: Path) -> None:
@@ -179,7 +188,7 @@ def test_an_alias_stands_for_an_image(tmp_path: Path) -> None:
         found.image("lmp")
     assert no.value.fix.endswith(f"or an image of {where}: gromacs, lmp-2")
     assert found.known_images() == f"or an image of {where}: gromacs, lmp-2"
-    assert found.merged({"image": "gromacs"})[1] == {"image": "command line"}
+    assert merged(found, image="gromacs").sources == (("image", "command line"),)
     assert site.Site(tmp_path).known_images() == ""
 
 
@@ -210,7 +219,7 @@ def test_any_text_is_a_profile_or_is_refused(tmp_path_factory: Any, text: str) -
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     with contextlib.suppress(UsageError):  # nothing else may come out
         found = site.read_site({"MPIGRAFT_SITE": str(path)})
-        assert {key for key, _ in found.values} <= set(site.KEYS)
+        assert isinstance(found, site.Site)
 
 
 @given(
@@ -227,7 +236,7 @@ def test_texts_come_back_as_they_were_written(
     path = folder / "texts.toml"
     path.write_text("\n".join(["[run]", *lines, ""]))
     found = site.read_site({"MPIGRAFT_SITE": str(path)})
-    assert dict(found.values) == {k: v for k, v in values.items() if "'" not in v}
+    assert values_of(found) == {k: v for k, v in values.items() if "'" not in v}
 
 
 def test_a_campaign_uses_the_sites_builds_unless_it_names_its_own(tmp_path: Path) -> None:
@@ -254,6 +263,6 @@ def test_the_page_of_profiles_has_the_keys_and_flags_of_the_code(tmp_path: Path)
     assert builds
     assert re.findall(r"`(\w+)`", builds[1]) == [one.name for one in fields(site.BenchOptions)]
     example = text.partition("```toml\n")[2].partition("```")[0]
-    assert dict(read(tmp_path, example).values).keys() <= rows.keys()
+    assert values_of(read(tmp_path, example)).keys() <= rows.keys()
     tables = re.findall(r"^\[(\w+)\]", example, re.MULTILINE)
     assert tables == list(site.TABLES)

@@ -36,8 +36,7 @@ from mpigraft.core.model import (
 from mpigraft.native.programs import Natives
 from mpigraft.request.environment import filter_environment
 from mpigraft.request.job import spec
-from mpigraft.request.job.layout import JobPlacement
-from mpigraft.request.job.spec import RunSpec
+from mpigraft.request.job.spec import JobPlacement, RunSpec
 from mpigraft.run import plan, proof
 from mpigraft.run.cached import document as kept_jobs
 from mpigraft.run.cached import start as fast

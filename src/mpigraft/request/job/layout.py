@@ -4,44 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Group, Layout, granted_cpus, layout_key, parse_layout
+from mpigraft.request.job.spec import JobPlacement, MpmdProgram
 
 COUNTS = ("-n", "-np", "--ranks-per-node")  # one of them begins each program behind a colon
 NUMBER = re.compile(r"0*([1-9][0-9]{0,5})")  # to layouts.MOST; int() refuses 5000 digits
-
-
-@dataclass(frozen=True, slots=True)
-class MpmdProgram:
-    """A program besides the first, with its ranks: in all, or on each node."""
-
-    words: tuple[str, ...]
-    ranks: int = 0
-    ranks_per_node: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class JobPlacement:
-    """What is asked of a job's nodes and ranks. Zero or empty: nobody said."""
-
-    ranks: int = 0  # of the first program, in all
-    nodes: int = 0
-    ranks_per_node: int = 0  # of the first program
-    threads: int = 0
-    map_by: str = ""
-    bind_to: str = ""
-    gpus: bool = False
-    hosts: str = ""
-    hostfile: str = ""
-    agent: str = ""
-    others: tuple[MpmdProgram, ...] = ()
-
-    @property
-    def places(self) -> bool:
-        """Whether it was said where on a node the ranks are to be."""
-        return bool(self.map_by or self.bind_to or self.gpus)
 
 
 def mpmd_programs(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[MpmdProgram, ...]]:

@@ -1,56 +1,163 @@
-"""What a person and a site ask of one job, read as far as it goes without a choice of MPI."""
+"""What a person and a site ask of one job: the value, and the options that make it."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mpigraft.binary import FolderRoot, host_path
-from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.core.model import Bind, BindKind, GuestKind, Replace
-from mpigraft.graft import (
-    GraftOptions,
-    Guest,
-    GuestCommand,
-    command_of,
-    examine_command,
-    examine_guest,
-    visible_folders,
-)
-from mpigraft.request.job.layout import JobPlacement
+from mpigraft.core.errors import UsageError
+from mpigraft.knowledge import Given
+from mpigraft.request.engine_options import read_engine_options
+from mpigraft.request.options import option, read_settings, settings_of
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Replace
+    from mpigraft.graft import GraftOptions
+
+STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
+
+
+def _mpis(given: Given) -> str | tuple[str, ...]:
+    """Read one MPI, or several in the order in which they are tried."""
+    value = given.value
+    if isinstance(value, str):
+        return value
+    valid = isinstance(value, list) and all(isinstance(word, str) and word for word in value)
+    if not valid or not value or len(set(value)) < len(value):
+        raise given.unfit("a text, or a list of texts, each once")
+    return tuple(value)
+
+
+def _settings(given: Given) -> tuple[str, ...]:
+    words = read_settings(given)
+    try:
+        settings_of(words)
+    except UsageError as error:
+        source = given.place.rpartition(": ")[0]
+        raise error.amended(message=f"{source}: {error.message}") from error
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class MpmdProgram:
+    """A program besides the first, with its ranks: in all, or on each node."""
+
+    words: tuple[str, ...]
+    ranks: int = 0
+    ranks_per_node: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlacement:
+    """What is asked of a job's nodes and ranks. Zero or empty: nobody said."""
+
+    ranks: int = option(  # of the first program, in all
+        0, "4", flag="-n", site=True, most=1_000_000,
+        metavar="N", help="Number of ranks in all.", usual="one per core",
+    )  # fmt: skip
+    nodes: int = option(0, "2", metavar="N", help="Number of nodes.", usual="the allocation's")
+    ranks_per_node: int = option(  # of the first program
+        0, "8", metavar="K", help="Ranks on each node.", usual="one for every T cores",
+    )  # fmt: skip
+    threads: int = option(
+        0, "7", metavar="T", help="Cores of each rank.", usual="OMP_NUM_THREADS, or 1",
+    )  # fmt: skip
+    map_by: str = option(
+        "", '"l3cache"', metavar="LEVEL", usual="core",
+        help="Distribute ranks over core, l3cache, numa, socket or node.",
+    )  # fmt: skip
+    bind_to: str = option(
+        "", '"numa"', metavar="LEVEL", usual="core",
+        help="Bind each rank to its core, l3cache, numa, socket, or none.",
+    )  # fmt: skip
+    gpus: bool = option(default=False, example="true", help="Show each rank only its nearest GPU.")
+    hosts: str = option(
+        "", '"n1,n[3-5]"', metavar="LIST", help="Nodes to use: n1,n[3-5].",
+        usual="the allocation, or this host",
+    )  # fmt: skip
+    hostfile: str = option(
+        "", '"nodes.txt"', metavar="FILE", help="File with a node's name on each line.",
+        usual=False,
+    )  # fmt: skip
+    agent: str = option(
+        "", '"blaunch"', metavar="PROGRAM", help="Program to use instead of ssh.", usual=False,
+    )  # fmt: skip
+    others: tuple[MpmdProgram, ...] = ()
+
+    @property
+    def places(self) -> bool:
+        """Whether it was said where on a node the ranks are to be."""
+        return bool(self.map_by or self.bind_to or self.gpus)
+
 
 NOWHERE = JobPlacement()
-KNOWN = GuestCommand()  # what a person named
-CHECKED = "--program PATH names what needs MPI, if it starts that"
-STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
 
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
     """What a person and a site ask of a job. Empty: nobody said, and a default is taken."""
 
-    program: tuple[str, ...]
-    verb: tuple[str, ...] = ("mpigraft", "run")  # of the command that a person typed
-    image: str = ""
-    stack: str = ""
-    programs: tuple[str, ...] = ()  # in it, that need MPI: what a script starts
-    mpi: str = ""
-    mpis: tuple[str, ...] = ()  # of a site, in its order, where nobody named one
-    transport: str = ""
-    launcher: str = ""  # own, srun, flux, pals, aprun
-    engine: str = ""
-    engine_options: tuple[str, ...] = ()  # `--nv` or `apptainer=--nv`
-    replace: str = ""
-    binds: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()  # of these, what a site binds where it is
+    program: tuple[str, ...] = ()
+    image: str = option(
+        "", '"app.sif"', metavar="GUEST",
+        help="Graft the MPI onto this program, root folder, SIF, OCI archive, or podman:IMAGE.",
+    )  # fmt: skip
+    stack: str = option(
+        "", '"/opt/stack"', metavar="STACK", usual="none",
+        help="Software stack that PROGRAM belongs to: run it on the MPI that was injected there, "
+        "or with --replace nothing on the stack's own.",
+    )  # fmt: skip
+    programs: tuple[str, ...] = option(  # in it, that need MPI: what a script starts
+        (), '["/usr/bin/app"]', flag="--program", metavar="PATH", usual="PROGRAM, or all that do",
+        help="Program of the guest that needs MPI, if PROGRAM is a script; repeatable.",
+    )  # fmt: skip
+    mpi: str = option(
+        "", '["cray-mpich", "openmpi@5"]', site=True, read=_mpis, metavar="NAME",
+        help="MPI to use: openmpi, mpich@5, a path.",
+    )  # fmt: skip
+    transport: str = option(
+        "", '"ob1-sm"', site=True, metavar="NAME", usual="the MPI's own choice",
+        help="Transport to force: ofi-lnx, ob1-sm. It is proved before the first run.",
+    )  # fmt: skip
     where: JobPlacement = NOWHERE
-    settings: tuple[str, ...] = ()  # NAME=VALUE
-    proof: bool = True
-    stdin: str = "0"  # ranks that read standard input: 0, all, none
+    launcher: str = option(  # own, srun, flux, pals, aprun
+        "", '"srun"', site=True, metavar="NAME", usual="the MPI's own, or the scheduler's",
+        help="Launcher to use: own (the MPI's), srun, flux, pals or aprun.",
+    )  # fmt: skip
+    engine: str = option(
+        "", '"apptainer"', site=True, metavar="NAME", usual="the first that is installed",
+        help="Container engine to use: apptainer, podman, charliecloud, bwrap or none.",
+    )  # fmt: skip
+    engine_options: tuple[str, ...] = option(  # `--nv` or `apptainer=--nv`
+        (), '{ apptainer = ["--nv"] }', flag="--engine-option", site=True, plural=True,
+        read=read_engine_options, metavar="[ENGINE=]WORD", usual="the site's",
+        help="Option of the engine itself: --engine-option=--nv; repeatable.",
+    )  # fmt: skip
+    replace: str = option(
+        "", '"mpi"', site=True, metavar="WHAT", usual="mpi",
+        help="What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX; "
+        "nothing: run the guest as it is.",
+    )  # fmt: skip
+    binds: tuple[str, ...] = option(
+        (), '["/scratch"]', key="bind", site=True, plural=True, metavar="A[:B[:ro]]",
+        help="Show the guest a file or folder of this machine; repeatable.",
+    )  # fmt: skip
+    settings: tuple[str, ...] = option(  # NAME=VALUE
+        (), '{ FI_LOG_LEVEL = "warn" }', key="env", site=True, plural=True, read=_settings,
+        metavar="NAME=VALUE", help="Set a variable for every rank; repeatable.",
+    )  # fmt: skip
+    proof: bool = option(
+        default=True, example="true", flag="--no-proof", site=True, names=("--proof/--no-proof",),
+        usual="proof",
+        help="Check what ranks run on. Use --no-proof for programs that never call MPI_Init.",
+    )  # fmt: skip
+    stdin: str = option(  # ranks that read standard input
+        "0", '"all"', metavar="WHO", help="Ranks that read standard input: 0, all or none.",
+    )  # fmt: skip
+    verb: tuple[str, ...] = ("mpigraft", "run")  # of the command that a person typed
+    mpis: tuple[str, ...] = ()  # of a site, in its order, where nobody named one
+    optional: tuple[str, ...] = ()  # of the binds, what a site binds where it is
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
     fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says
@@ -74,6 +181,8 @@ class RunSpec:
     @property
     def graft_options(self) -> GraftOptions:
         """The options of the graft that the job asks for."""
+        from mpigraft.graft import GraftOptions
+
         what = replaced_part(self.replace)
         return GraftOptions(what, self.engine, engine_options=self.engine_options)
 
@@ -82,19 +191,13 @@ class RunSpec:
 
 
 def replaced_part(word: str) -> Replace:
+    from mpigraft.core.model import Replace
+
     try:
         return Replace(word or Replace.MPI)
     except ValueError:
         known = ", ".join(Replace)
         raise UsageError.of("replace-unknown-word", word=word, known=known) from None
-
-
-def suggest_programs(no: CheckFailed, spec: RunSpec, guest: Guest) -> CheckFailed:
-    """The same answer, with a way out where a script was judged by all programs of the image."""
-    if spec.programs or len(guest.label.programs) < 2:
-        return no
-    way = f"--program PATH, if {spec.program[0]} starts only some of what needs MPI in the image"
-    return no.amended(fix=f"{no.fix}; or {way}" if no.fix else way)
 
 
 def without_host_mpi(spec: RunSpec) -> RunSpec:
@@ -104,137 +207,3 @@ def without_host_mpi(spec: RunSpec) -> RunSpec:
         raise UsageError.of("mpi-with-replace-nothing", mpi=spec.mpi)
     sources = tuple(pair for pair in spec.sources if pair[0] != "mpi")
     return replace(spec, mpi="", mpis=(), sources=sources)
-
-
-def parse_bind(word: str, optional: Sequence[str]) -> Iterator[Bind]:
-    """`/scratch`, `/scratch:/data` or `/scratch:/data:ro`. What a site's profile binds need not
-    be on every one of its machines."""
-    source, *rest = word.split(":")
-    target = rest[0] if rest and rest[0] else source
-    mode = rest[1] if len(rest) > 1 else "rw"
-    if len(rest) > 2 or mode not in ("ro", "rw") or not (source[:1] == target[:1] == "/"):
-        raise UsageError.of("bind-invalid", word=word)
-    path = Path(source)
-    if path.exists():
-        kind = BindKind.FOLDER if path.is_dir() else BindKind.FILE
-        yield Bind(source, target, kind, writable=mode == "rw", why="asked for")
-    elif word not in optional:
-        raise UsageError.of("bind-source-missing", word=word, source=source)
-
-
-@dataclass(frozen=True, slots=True)
-class JobSubject:
-    """What a job starts, read without a choice of MPI."""
-
-    guest: Guest | None  # None: it is of this machine
-    command: GuestCommand
-    others: tuple[GuestCommand, ...] = ()  # of the programs behind a colon
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Files of this machine that the command was read from, or that it would be read from if
-        they were there."""
-        if self.guest is None:
-            return self.command.sources
-        files = (host_path(self.guest.root, path) for path in self.command.sources)
-        return tuple(str(file) for file in files if file)
-
-
-def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
-    """The guest as far as the program is concerned, and what is known of that. Raises CheckFailed
-    for a program that has nothing to do with MPI or starts a launcher itself, of which proof is
-    wanted."""
-    if spec.image:
-        return _in_guest(spec, environ)
-    environment, root = {**environ, **_settings(spec)}, FolderRoot(Path("/"))
-
-    def examine(words: Sequence[str]) -> GuestCommand:
-        return command_of(root, words, environment, str(Path.cwd()))
-
-    command = examine(spec.program)
-    if spec.programs:
-        _refuse_launcher(spec, command)
-        command = _named_command(spec, examine, command.sources)
-    else:
-        _refuse(spec, command)
-    return JobSubject(None, command, _other_commands(spec, examine))
-
-
-def _named_command(
-    spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand], sources: tuple[str, ...]
-) -> GuestCommand:
-    """The programs that a person named, alone. Raises CheckFailed for one without MPI."""
-    named = [examine((word,)) for word in spec.programs]
-    for word, one in zip(spec.programs, named, strict=True):
-        _refuse(replace(spec, program=(word,)), one)
-    also = (program for one in named[1:] for program in one.programs)
-    files = (*sources, *(file for one in named for file in one.sources))
-    return replace(named[0], also=(*named[0].also, *also), sources=files)
-
-
-def _in_guest(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
-    itself = shutil.which(spec.program[0], path=environ.get("PATH"))
-    if itself and Path(spec.image).is_file() and Path(spec.image).samefile(itself):
-        return JobSubject(examine_guest(spec.image), KNOWN)
-    settings, shown = _settings(spec), folders_of_job(spec, environ)
-    if spec.programs:
-        guest, command = examine_guest(spec.image, spec.programs, shown), KNOWN
-        _refuse_launcher(spec, guest.command_of(spec.program, settings))
-    else:
-        guest, command = examine_command(spec.image, spec.program, settings, shown)
-        _refuse(spec, command)
-    others = _other_commands(spec, partial(guest.command_of, settings=settings))
-    mpi = [one.program for one in others if one.needs_mpi and not one.interpreted]
-    if mpi and not guest.loose and not guest.libraries:
-        every = (*guest.label.programs, *mpi)
-        guest = examine_guest(spec.image, tuple(dict.fromkeys(every)), shown)
-    return JobSubject(guest, command, others)
-
-
-def _other_commands(
-    spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand]
-) -> tuple[GuestCommand, ...]:
-    """Examine the programs behind a colon. Raises CheckFailed for a launcher among them."""
-    commands = tuple(examine(other.words) for other in spec.where.others)
-    for other, command in zip(spec.where.others, commands, strict=True):
-        _refuse_launcher(replace(spec, program=other.words), command)
-    return commands
-
-
-def _refuse_launcher(spec: RunSpec, command: GuestCommand) -> None:
-    if command.is_launcher:
-        _refuse(spec, command)
-
-
-def _refuse(spec: RunSpec, command: GuestCommand) -> None:
-    if spec.proof:
-        way = CHECKED if spec.image else ""
-        command.refuse(spec.program, verb=spec.verb, options=spec.typed, other_way=way)
-
-
-def _settings(spec: RunSpec) -> dict[str, str]:
-    return {name: value for name, eq, value in (w.partition("=") for w in spec.settings) if eq}
-
-
-def folders_of_job(
-    spec: RunSpec, environ: Mapping[str, str]
-) -> Callable[[GuestKind], dict[str, Path]]:
-    """Make the function that gives, for a kind of guest, the folders of this machine that the
-    ranks of a job see."""
-    extra = [bind for word in spec.binds for bind in parse_bind(word, spec.optional)]
-
-    def shown(kind: GuestKind) -> dict[str, Path]:
-        try:
-            cwd = str(Path.cwd())
-        except FileNotFoundError as error:
-            raise UsageError.of("cwd-gone") from error
-        return visible_folders(kind, environ, cwd, spec.engine, extra)
-
-    return shown
-
-
-def program_of(word: str, environ: Mapping[str, str]) -> Path:
-    path = shutil.which(word, path=environ.get("PATH", os.defpath))
-    if path is None:
-        raise UsageError.of("program-missing", program=word)
-    return Path(path).absolute()

@@ -1,0 +1,102 @@
+"""Make typer's parameters of the options of a request, and read the request back from them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import typer
+
+from mpigraft.request import Asked, RequestOption, RunSpec, asked_for, options_of
+
+Code = TypeVar("Code")
+
+
+def takes_request(
+    *without: str,
+) -> Callable[[Callable[..., Code]], Callable[..., Code]]:
+    """Give a command the options of its parameter of the type `Asked[...]`, in the place of that
+    parameter, but for the keys `without`. It gets the request that was typed."""
+
+    def decorate(command: Callable[..., Code]) -> Callable[..., Code]:
+        signature = inspect.signature(command, eval_str=True)
+        name, kind = _request_of(signature)
+        options = {key: one for key, one in options_of(kind).items() if key not in without}
+        parameters = list(signature.parameters.values())
+        at = next(n for n, one in enumerate(parameters) if one.name == name)
+        parameters[at : at + 1] = map(parameter, options.values())
+
+        def call(**values: Any) -> Code:
+            typed = {key: values.pop(key) for key in options}
+            off = {key for key, one in options.items() if _is_flag(one) and not typed[key]}
+            typed |= dict.fromkeys(off)
+            return command(**values, **{name: asked_for(kind, typed)})
+
+        call.__doc__ = command.__doc__
+        call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[one.replace(kind=one.KEYWORD_ONLY) for one in parameters]
+        )
+        call.__annotations__ = {one.name: one.annotation for one in parameters}
+        return call
+
+    return decorate
+
+
+def _request_of(signature: inspect.Signature) -> tuple[str, type]:
+    """Find the parameter with the request, and the class of the request."""
+    for one in signature.parameters.values():
+        if get_origin(one.annotation) is Asked:
+            return one.name, get_args(one.annotation)[0]
+    raise TypeError("the command takes no request")
+
+
+def _is_flag(option: RequestOption) -> bool:
+    """Tell what has no opposite: False is what was not given."""
+    return option.hint is bool and not option.rules.names
+
+
+def parameter(option: RequestOption) -> inspect.Parameter:
+    """Make the parameter of an option. Where its default is shown, it is typer's too."""
+    shown = option.field.default if option.rules.usual is True else None
+    return inspect.Parameter(
+        option.key,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if _is_flag(option) else shown or None,
+        annotation=Annotated[_type_of(option), described(option)],
+    )
+
+
+def described(option: RequestOption, usual: str = "", *, repeatable: bool = False) -> Any:
+    """Describe an option for typer. `usual` takes the place of what help shows as the default."""
+    rules = option.rules
+    names, text = rules.names or (option.flag,), rules.help
+    if _is_flag(option):
+        return typer.Option(*names, help=text)
+    if repeatable:
+        text = f"{text.removesuffix('.')}; repeatable."
+    shown = usual or rules.usual
+    return typer.Option(*names, metavar=rules.metavar or None, help=text, show_default=shown)
+
+
+def _type_of(option: RequestOption) -> Any:
+    """Give the type that typer reads: None is what was not given."""
+    many = get_origin(option.hint) is tuple
+    return list[get_args(option.hint)[0]] | None if many else option.hint | None  # type: ignore[misc]
+
+
+def layout_option(key: str, usual: str = "", *, repeatable: bool = False) -> Any:
+    """Make the option of one part of a layout, the same for every command but for its default."""
+    return described(RUN[key], usual, repeatable=repeatable)
+
+
+# Options of `run` that other commands have too.
+RUN = options_of(RunSpec)
+Environment = Annotated[list[str] | None, described(RUN["env"])]
+Hosts = Annotated[str, described(RUN["hosts"])]
+Hostfile = Annotated[str, described(RUN["hostfile"])]
+Agent = Annotated[str, described(RUN["agent"])]
+Engine = Annotated[str | None, described(RUN["engine"])]
+Binds = Annotated[list[str] | None, described(RUN["bind"])]
+EngineOptions = Annotated[list[str] | None, described(RUN["engine_options"])]
+Gpus = Annotated[bool, described(RUN["gpus"])]

@@ -1,0 +1,69 @@
+"""Commands have the options of a request, and get the request that was typed."""
+
+from __future__ import annotations
+
+import pytest
+from typer.main import get_command
+
+from mpigraft.cli.main import load
+from mpigraft.cli.options import takes_request
+from mpigraft.request import Asked, JobPlacement, RunSpec, asked_for
+from mpigraft.request.options import options_of, with_options
+
+JOB_COMMANDS = {
+    "run": set(),
+    "profile": set(),
+    "record": set(),
+    "replay": {
+        "image", "stack", "programs", "ranks", "engine", "engine_options", "replace", "bind",
+        "stdin",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JOB_COMMANDS)
+def test_a_command_has_the_options_of_a_job_in_their_order(name: str) -> None:
+    command = get_command(load([name])).commands[name]  # type: ignore[attr-defined]
+    keys = [key for key in options_of(RunSpec) if key not in JOB_COMMANDS[name]]
+    assert [one.name for one in command.params if one.name in keys] == keys
+    for one in command.params:
+        if one.name in keys:
+            assert options_of(RunSpec)[one.name].rules.help == one.help
+
+
+def test_a_command_gets_the_request_that_was_typed() -> None:
+    @takes_request("image")
+    def command(*, loud: bool = False, asked: Asked[RunSpec]) -> tuple[bool, Asked[RunSpec]]:
+        return loud, asked
+
+    none = {key: None for key in options_of(RunSpec) if key != "image"}
+    assert command(loud=True, **none) == (True, Asked(RunSpec(), frozenset()))
+    typed = {"mpi": "mpich", "bind": ["/a"], "ranks": 2, "gpus": True, "proof": True, "env": []}
+    spec = RunSpec(mpi="mpich", binds=("/a",), where=JobPlacement(ranks=2, gpus=True))
+    given = frozenset({"mpi", "bind", "ranks", "gpus", "proof"})
+    assert command(loud=False, **none | typed) == (False, Asked(spec, given))
+
+
+def test_what_is_no_proof_was_typed_and_a_flag_that_is_off_was_not() -> None:
+    @takes_request()
+    def command(*, asked: Asked[RunSpec]) -> Asked[RunSpec]:
+        return asked
+
+    none = dict.fromkeys(options_of(RunSpec))
+    asked = command(**none | {"proof": False, "gpus": False})
+    assert asked == Asked(RunSpec(proof=False), frozenset({"proof"}))
+
+
+def test_a_command_without_a_request_is_refused() -> None:
+    with pytest.raises(TypeError, match="takes no request"):
+
+        @takes_request()
+        def command(*, loud: bool = False) -> bool:
+            return loud
+
+
+def test_a_request_takes_more_and_its_parts_too() -> None:
+    asked = asked_for(RunSpec, {"mpi": "mpich"}).also(ranks=3, stdin="none")
+    spec = RunSpec(mpi="mpich", stdin="none", where=JobPlacement(ranks=3))
+    assert asked == Asked(spec, frozenset({"mpi", "ranks", "stdin"}))
+    assert with_options(spec, {"ranks": 4}).where.ranks == 4
