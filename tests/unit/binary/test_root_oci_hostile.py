@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image import layers, streams
 from mpigraft.binary.image.opening import open_root
-from mpigraft.binary.image.root import RootError
+from mpigraft.binary.image.root import Link, RootEntry, RootError
+from mpigraft.binary.image.tree import TreeRoot
 from mpigraft.core import budget
 from mpigraft.core.errors import MpigraftError, UsageError
 from tests.builders.images import CONFIG, Blobs, docker_save, oci, packed, paths, sha, zstd
@@ -94,6 +95,25 @@ def test_a_packed_layer_has_no_more_names_than_fit_in_it(
         open_root(written("small", small))
     assert error.value.code == "file-over-budget"
     assert str(tmp_path / "small") in error.value.message
+
+
+def test_folders_above_many_folders_are_entered_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = "/".join("d" * 50)
+    items = [file(f"{deep}/f{n}/x") for n in range(100)]
+    image = oci(tmp_path / "image", [items])
+    looked: list[str] = []
+    entry_in = TreeRoot.entry_in
+
+    def counted(root: TreeRoot, folder: str, name: str) -> RootEntry | Link | None:
+        looked.append(name)
+        return entry_in(root, folder, name)
+
+    monkeypatch.setattr(TreeRoot, "entry_in", counted)
+    root = open_root(image)
+    assert len(looked) < 1000  # each of 100 folders would look up the 50 above it twice
+    assert len(paths(root)) == 100
 
 
 def test_a_huge_elf_of_zeros_takes_no_room(tmp_path: Path, home: Path) -> None:

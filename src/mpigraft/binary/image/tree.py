@@ -138,18 +138,19 @@ class TreeRoot(BaseRoot):
         """Give a layer's folder as a canonical path; make it where it is missing."""
         if folder in self._entered:
             return self._entered[folder]
-        path = "/"
-        parts = folder.split("/") if folder else []
-        if len(parts) > MAX_DEPTH:
+        if not folder:
+            return "/"
+        above, _, name = folder.rpartition("/")
+        if folder.count("/") >= MAX_DEPTH:
             raise RootError(f"{self.name}: {folder[:80]}...: more than {MAX_DEPTH} folders deep")
-        for name in parts:
-            entry = self._walk(path, [name])  # through a link
-            if entry is None or entry.kind != "folder":
-                row = LayerMember("", "folder", 0, 0o755, "", -1)
-                self._put(path, name, self._new(row, _nothing))
-                path = join(path, name)
-            else:
-                path = entry.path
+        path = self._enter(above)  # cached: layers have many folders in one
+        entry = self._walk(path, [name])  # through a link
+        if entry is None or entry.kind != "folder":
+            row = LayerMember("", "folder", 0, 0o755, "", -1)
+            self._put(path, name, self._new(row, _nothing))
+            path = join(path, name)
+        else:
+            path = entry.path
         self._entered[folder] = path
         return path
 
