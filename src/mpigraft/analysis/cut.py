@@ -15,7 +15,7 @@ Cut = set[tuple[str, str, str]]  # configuration (label), layout and benchmark o
 
 
 def cut_tables(launches: Sequence[LaunchRecord], labels: Mapping[str, str]) -> Cut:
-    """The curves of which an imported table may lack its end."""
+    """Return the curves of which an imported table may lack its end."""
     return {
         (labels.get(launch.configuration, launch.configuration), launch.layout, benchmark)
         for launch in launches

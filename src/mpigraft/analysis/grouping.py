@@ -103,12 +103,12 @@ class SeriesTable:
     findings: tuple[Finding, ...]
 
     def rounds_of(self, series: Series) -> Ints:
-        """Number each block of a series by its place among all blocks of the campaign."""
+        """Give each block of a series the number of its place among all blocks of the campaign."""
         numbers = {block: number for number, block in enumerate(sorted(self.allocation))}
         return np.array([numbers[block] for block in series.blocks], dtype=np.int64)
 
     def allocations_of(self, series: Series) -> Ints:
-        """Number the allocation of each block of a series."""
+        """Give the number of the allocation of each block of a series."""
         return np.array([self.allocation[block] for block in series.blocks], dtype=np.int64)
 
 

@@ -19,7 +19,7 @@ STEAL = 8  # its word in the first line of /proc/stat (proc_stat(5))
 
 
 def node_state(root: Path = Path("/")) -> NodeState:
-    """The load of this node now."""
+    """Return the load of this node now."""
     proc = root / "proc"
     pressure = SOME.search(_text(proc / "pressure/cpu"))  # kernel.org, accounting/psi
     return NodeState(

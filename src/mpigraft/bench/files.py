@@ -42,8 +42,8 @@ class LaunchFiles:
 def launch_files(
     configuration: Configuration, natives: Natives, programs: Sequence[Path] = ()
 ) -> LaunchFiles:
-    """The files of a configuration's launches as they are now; `programs` are those of suites, with
-    what they map and read."""
+    """Return the files of a configuration's launches as they are now; `programs` are those of
+    suites, with what they map and read."""
     used = fingerprint_files(dict.fromkeys((*used_files(configuration, natives), *programs)))
     return LaunchFiles(used, mpi_config_files(configuration).digests())
 

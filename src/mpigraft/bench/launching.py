@@ -92,7 +92,7 @@ def make_launcher(
 
 
 def _succeeded(pattern: str, launched: Launched, data: bytes) -> bool:
-    """Whether a launch printed what a run that is whole prints; or wrote it to its file."""
+    """Return whether a launch printed what a run that is whole prints; or wrote it to its file."""
     texts = (data, launched.completed.stdout, launched.completed.stderr)
     return any(re.search(pattern, clean(text), re.MULTILINE) for text in texts)
 
@@ -102,7 +102,7 @@ def _surroundings(start: Start) -> Surroundings:
 
 
 def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """What changes when a file is written again; None where there is none."""
+    """Return what changes when a file is written again; None where there is none."""
     if path is None:
         return None
     try:
@@ -113,8 +113,8 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
 
 
 def _output(launched: Launched, path: Path | None, before: tuple[int, int, int] | None) -> bytes:
-    """What has the figure: standard output, or a file that this launch wrote. Raises UsageError
-    for a file that is not there, or that another launch has left behind."""
+    """Return what has the figure: standard output, or a file that this launch wrote. Raises
+    UsageError for a file that is not there, or that another launch has left behind."""
     if path is None:
         return launched.completed.stdout
     now = _stamp(path)

@@ -56,7 +56,7 @@ class LaunchOutcome:
 def program(
     spec: CampaignSpec, benchmarks: Sequence[Benchmark], natives: Natives
 ) -> tuple[str, ...]:
-    """The native benchmark's command line for one launch that runs all `benchmarks`."""
+    """Return the native benchmark's command line for one launch that runs all `benchmarks`."""
     names = [":".join([b.name, *(f"{k}={v}" for k, v in b.options)]) for b in benchmarks]
     words = (str(natives.bench), *native_words(spec, names))
     starts = any(b.name == "launch_time" for b in benchmarks)
@@ -113,7 +113,7 @@ def _errors(findings: Sequence[Finding]) -> bool:
 def _ending(
     configuration: Configuration, completed: Completed
 ) -> tuple[tuple[Finding, ...], LaunchState | None]:
-    """What is to be said of a launch that did not end by itself with exit code 0."""
+    """Return what is to be said of a launch that did not end by itself with exit code 0."""
     if completed.ok:
         return (), None
     output, advice = _last_words(configuration, completed)
@@ -155,8 +155,8 @@ def launch_record(
     result: LaunchOutcome,
     states: tuple[NodeState, NodeState],
 ) -> LaunchRecord:
-    """One launch that just ended, as the store keeps it; `states` of this node before and after
-    it."""
+    """Return one launch that just ended, as the store keeps it; `states` of this node before and
+    after it."""
     completed = launched.completed
     return LaunchRecord(
         id=str(uuid.uuid4()),
@@ -179,5 +179,5 @@ def launch_record(
 
 
 def place(launch: LaunchRecord) -> tuple[int, str, str, int, str]:
-    """Where a stored launch stands in the schedule: the counterpart of Step.place."""
+    """Return where a stored launch stands in the schedule: the counterpart of Step.place."""
     return (launch.round, launch.configuration, launch.layout, launch.replica, launch.program)

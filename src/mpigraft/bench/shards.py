@@ -42,7 +42,8 @@ def pending_steps(
     here: str,
     ended: Mapping[Pair, int] | None = None,
 ) -> tuple[Step, ...]:
-    """The steps of `share` that are still to be done on the nodes `here` (AllocationRecord.nodes).
+    """Return the steps of `share` that are still to be done on the nodes `here`
+    (AllocationRecord.nodes).
 
     A round is done where, on one set of nodes, every launch was made but those of pairs that had
     been refused, and of programs that had been given up there.
@@ -97,7 +98,8 @@ def work(step: Step) -> Work:
 
 
 def given_up(launches: Iterable[LaunchRecord]) -> set[Work]:
-    """Programs of a pair whose last launches of those, GIVE_UP_AFTER of them, did not end well."""
+    """Return programs of a pair whose last launches of those, GIVE_UP_AFTER of them, did not end
+    well."""
     ends: dict[Work, list[bool]] = defaultdict(list)
     for launch in launches:
         place = (launch.configuration, launch.layout, launch.program)

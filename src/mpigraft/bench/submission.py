@@ -79,8 +79,8 @@ def parse_duration(text: str) -> int:
 def plan_submission(
     spec: CampaignSpec, nodes: int, limit_s: int, jobs: int, scheduler: str
 ) -> SubmissionRecord:
-    """A submission of `jobs` jobs. Raises UsageError for a spec that no allocation of that many
-    nodes can meet."""
+    """Return a submission of `jobs` jobs. Raises UsageError for a spec that no allocation of that
+    many nodes can meet."""
     whole = completed_spec(spec, nodes)
     if not 1 <= jobs <= whole.rounds:
         raise UsageError.of("allocations-too-many", jobs=jobs, rounds=whole.rounds)
@@ -102,8 +102,8 @@ def plan_submission(
 
 
 def network_options(scheduler: str, nodes: int) -> str:
-    """What a job must ask for on Slingshot: Slurm gives a step on one node no VNI unless asked,
-    and each step another, so that what an mpirun starts beside it could not be reached.
+    """Return what a job must ask for on Slingshot: Slurm gives a step on one node no VNI unless
+    asked, and each step another, so that what an mpirun starts beside it could not be reached.
     Source: srun(1), --network; LUMI's notes on Open MPI; CXI-04 of the known issues."""
     if scheduler != "slurm":
         return ""
@@ -121,7 +121,7 @@ def share_job(
     base: JobRequest,
     number: int = 1,
 ) -> JobRequest:
-    """The `number`-th job of one share: `base`, which has what all of them say, with its own
+    """Return the `number`-th job of one share: `base`, which has what all of them say, with its own
     command, and its own file: PBS would write over that of the job before."""
     place = store.absolute()
     part = str(Shard(share, record.shares))
@@ -175,7 +175,7 @@ def submit_jobs(
 
 
 def _unknown(error: MissingError, scheduler: str, job: str) -> MissingError:
-    """The trouble of a store that has no room for a job that is handed in already."""
+    """Return the trouble of a store that has no room for a job that is handed in already."""
     return MissingError.of(
         "job-not-recorded",
         problem=error.message,
@@ -188,7 +188,7 @@ def _unknown(error: MissingError, scheduler: str, job: str) -> MissingError:
 def _refused(
     error: LaunchFailed, record: SubmissionRecord, handed: Sequence[JobRecord]
 ) -> LaunchFailed:
-    """The scheduler's words, and what stands all the same."""
+    """Return the scheduler's words, and what stands all the same."""
     if not handed:
         return error
     listed = ", ".join(one.job for one in handed)
@@ -204,8 +204,8 @@ def _refused(
 
 
 def share_done(store: Store, identity: str, share: Shard) -> bool:
-    """Whether a job of that share of that campaign has come to its end: another has nothing to
-    do, and need not look at its node to know."""
+    """Return whether a job of that share of that campaign has come to its end: another has nothing
+    to do, and need not look at its node to know."""
     allocations = [a for a in store.allocations(identity) if a.share == str(share)]
     return _done(allocations, store.launches(identity), planned_of(store, identity))
 
@@ -215,15 +215,15 @@ def _done(
     launches: Iterable[LaunchRecord],
     plan: CampaignRecord | None,
 ) -> bool:
-    """Whether one of them ended; of a campaign that was extended, one that knew of it: it made a
-    launch of a round that was added, or none was left to make."""
+    """Return whether one of them ended; of a campaign that was extended, one that knew of it: it
+    made a launch of a round that was added, or none was left to make."""
     added = extended_rounds(plan) if plan else 0
     knew = {launch.allocation for launch in launches if launch.round >= added}
     return any(a.ended and (not added or a.steps == 0 or a.id in knew) for a in allocations)
 
 
 def planned_of(store: Store, identity: str) -> CampaignRecord | None:
-    """The campaign that the jobs of a submission agreed on, as it was extended since; None
+    """Return the campaign that the jobs of a submission agreed on, as it was extended since; None
     before the first of them has started."""
     settled = store.settled(identity)
     if settled is None:
@@ -232,8 +232,8 @@ def planned_of(store: Store, identity: str) -> CampaignRecord | None:
 
 
 def extend_submission(store: Store, record: SubmissionRecord, rounds: int) -> CampaignRecord:
-    """The plan of a submitted campaign with `rounds` rounds. Raises UsageError where no job has
-    planned it yet, and for fewer rounds than are planned."""
+    """Return the plan of a submitted campaign with `rounds` rounds. Raises UsageError where no job
+    has planned it yet, and for fewer rounds than are planned."""
     before = planned_of(store, record.campaign)
     if before is None:
         raise UsageError.of("submission-unplanned", name=record.name, record=record.campaign[:8])
@@ -244,8 +244,8 @@ def extend_submission(store: Store, record: SubmissionRecord, rounds: int) -> Ca
 def agreed_campaign(
     store: Store, identity: str, machine: Machine, nodes: Allocation
 ) -> CampaignRecord | None:
-    """The campaign of the submission of that id, planned for this machine unless another of its
-    jobs was first; None where there is no such submission."""
+    """Return the campaign of the submission of that id, planned for this machine unless another of
+    its jobs was first; None where there is no such submission."""
     records = [record for record in store.submissions() if record.campaign == identity]
     if not records:
         return None
@@ -296,9 +296,9 @@ def submission_status(
     states: Mapping[str, JobStatus],
     plan: CampaignRecord | None = None,
 ) -> SubmissionStatus:
-    """How a submission stands; `states` is what the scheduler says of its jobs. With a `plan` how
-    it would stand if that were its own. Raises MissingError when what the jobs agreed on cannot
-    be read."""
+    """Return how a submission stands; `states` is what the scheduler says of its jobs. With a
+    `plan` how it would stand if that were its own. Raises MissingError when what the jobs agreed on
+    cannot be read."""
     allocations = store.allocations(record.campaign)
     launches = store.launches(record.campaign)
     jobs = store.jobs(record.campaign)

@@ -95,7 +95,7 @@ def collect(
 def _missing(
     reasons: Mapping[str, str], offered: Collection[str], packages: Mapping[str, Package]
 ) -> tuple[str, str] | None:
-    """A package that the chain lacks, and the one that needs it; None: it is whole."""
+    """Return a package that the chain lacks, and the one that needs it; None: it is whole."""
     present = reasons.keys() | offered
     for name in reasons:
         needs = [*packages[name].needs]
@@ -108,7 +108,8 @@ def _missing(
 
 
 def needs_of(package: Package, chain: Collection[str], version: str = "") -> set[str]:
-    """The packages of the chain that must be built before this one, in any version or in one."""
+    """Return the packages of the chain that must be built before this one, in any version or in
+    one."""
     options = package.options_of(version) if version else package.options
     optional = {option.package for option in options}
     placed = {

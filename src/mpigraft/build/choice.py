@@ -47,14 +47,14 @@ class VersionChoice:
         return {name: chosen[name] for name in names}
 
     def archives(self, package: Package, version: str) -> list[Archive]:
-        """The sources of a version that can be had, those of --sources first."""
+        """Return the sources of a version that can be had, those of --sources first."""
         known = [archive for archive in package.archives if archive.version == version]
         given = [archive for archive in known if archive.file in self.host.sources]
         fetched = [archive for archive in known if archive.url or archive.git]
         return given if given or self.host.offline else fetched
 
     def archive(self, package: Package, version: str) -> Archive:
-        """The best of them. Raises MissingError for a version that has none."""
+        """Return the best of them. Raises MissingError for a version that has none."""
         usable = self.archives(package, version)
         if not usable:
             known = [archive.file for archive in package.archives if archive.version == version]
@@ -64,7 +64,8 @@ class VersionChoice:
         return usable[0]
 
     def present(self, versions: Iterable[str]) -> set[str]:
-        """All that a row can be about. A device is none: its library is, once it is there."""
+        """Return all that a row can be about. A device is none: its library is, once it is
+        there."""
         host = self.host
         fabrics = host.features - self.packages.keys()
         own = {*fabrics, *host.provided, *host.interfaces}
@@ -73,7 +74,7 @@ class VersionChoice:
     def patches(
         self, package: Package, version: str, present: set[str]
     ) -> tuple[list[PlannedPatch], list[Patch]]:
-        """The patches that a version wants: those that can be had, and the others."""
+        """Return the patches that a version wants: those that can be had, and the others."""
         planned, missing = [], []
         for patch in package.patches:
             if not patch.suits(version, present):
@@ -86,7 +87,7 @@ class VersionChoice:
         return planned, missing
 
     def met(self, versions: Mapping[str, str]) -> list[Clash]:
-        """The rows that hold for these versions, with what those bring along."""
+        """Return the rows that hold for these versions, with what those bring along."""
         together = self.together(versions)
         present = self.present(versions)
         patches = {
@@ -107,8 +108,8 @@ class VersionChoice:
         return known
 
     def _newest(self, package: Package, chosen: Chosen) -> Version:
-        """The newest version with sources that goes with those chosen before; the newest of all if
-        none does, which is refused later with its reason."""
+        """Return the newest version with sources that goes with those chosen before; the newest of
+        all if none does, which is refused later with its reason."""
         usable = [v for v in package.versions if self.archives(package, v)]
         if not usable:
             files = ", ".join(archive.file for archive in package.archives)
@@ -144,13 +145,13 @@ class VersionChoice:
 
 
 def _severity(rows: Iterable[Clash]) -> tuple[int, int]:
-    """How many of them are errors, and how many warnings."""
+    """Return how many of them are errors, and how many warnings."""
     levels = [row.level for row in rows]
     return levels.count(Level.ERROR), levels.count(Level.WARNING)
 
 
 def findings_of(choice: VersionChoice, versions: Mapping[str, str]) -> list[Finding]:
-    """What is known of these versions together. Raises CheckFailed for what cannot work."""
+    """Return what is known of these versions together. Raises CheckFailed for what cannot work."""
     findings = []
     for row in choice.met(versions):
         pair = [_named(choice, name, versions) for name in (row.package, row.other)]
@@ -177,7 +178,7 @@ def findings_of(choice: VersionChoice, versions: Mapping[str, str]) -> list[Find
 
 
 def _named(choice: VersionChoice, name: str, versions: Mapping[str, str]) -> str:
-    """A package with its version, and where it comes from if the plan does not build it."""
+    """Return a package with its version, and where it comes from if the plan does not build it."""
     label = f"{name} {choice.together(versions)[name]}".rstrip()
     if name in versions:
         return label

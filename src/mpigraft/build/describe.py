@@ -69,7 +69,7 @@ def describe_plan(plan: BuildPlan) -> str:
 
 
 def _offers(plan: BuildPlan) -> Iterator[tuple[str, list[str]]]:
-    """What the machine has, and what a stack has that is used where it is."""
+    """Yield what the machine has, and what a stack has that is used where it is."""
     host, stack = plan.host, plan.host.stack
     own, shared = sorted(host.features), []
     for name, offer in sorted(host.provided.items()):

@@ -147,7 +147,7 @@ def _build(
 
 
 def _again(step: BuildStep, plan: BuildPlan, folders: BuildFolders) -> list[str]:
-    """A module of a build that was killed before it had its record: EasyBuild would take the
+    """Return a module of a build that was killed before it had its record: EasyBuild would take the
     package for whole."""
     return ["--rebuild"] if module_files(folders.modules / module_name(step, plan)) else []
 
@@ -164,16 +164,16 @@ def _finish(
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What EasyBuild may see: no EASYBUILD_* that would send it elsewhere, and what the module
-    tool and a site's proxy need."""
+    """Return what EasyBuild may see: no EASYBUILD_* that would send it elsewhere, and what the
+    module tool and a site's proxy need."""
     kept = {name: value for name, value in environ.items() if PASSED_ON.match(name)}
     return env.base(environ) | kept
 
 
 def own_rows(folders: BuildFolders) -> dict[str, str]:
-    """What a build sets besides. EasyBuild leaves a folder where temporary files go, whatever
-    --tmpdir says, and prints late into a pipe; whatever it is given, it tries to fetch a script
-    (config.guess), so that with a folder of sources there is no way out."""
+    """Return what a build sets besides. EasyBuild leaves a folder where temporary files go,
+    whatever --tmpdir says, and prints late into a pipe; whatever it is given, it tries to fetch a
+    script (config.guess), so that with a folder of sources there is no way out."""
     rows = {
         "TMPDIR": str(folders.temporary),
         "PYTHONUNBUFFERED": "1",
@@ -187,7 +187,7 @@ def own_rows(folders: BuildFolders) -> dict[str, str]:
 
 
 def _guard() -> list[str | Path]:
-    """What ends EasyBuild and all that it started when this process is killed."""
+    """Return what ends EasyBuild and all that it started when this process is killed."""
     guard = Natives.guard_for(platform.machine())
     if guard is None:
         return []

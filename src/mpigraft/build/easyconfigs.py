@@ -93,7 +93,7 @@ def _assignment(key: str, value: object) -> str:
 
 
 def suffix_of(plan: BuildPlan) -> str:
-    """What tells builds apart: with different compilers, and for different stacks."""
+    """Return what tells builds apart: with different compilers, and for different stacks."""
     stack = plan.host.stack
     return f"-{plan.compiler.id}{f'-{stack.name}' if stack else ''}"
 
@@ -123,7 +123,7 @@ def _source(step: BuildStep) -> object:
 
 
 def _patch_source(planned: PlannedPatch) -> dict[str, object]:
-    """A patch as a source: only sources have a name of their own for downloading."""
+    """Return a patch as a source: only sources have a name of their own for downloading."""
     patch = planned.patch
     source: dict[str, object] = {"filename": patch.file, "extract_cmd": "cp %s ."}
     if patch.url:
@@ -132,13 +132,14 @@ def _patch_source(planned: PlannedPatch) -> dict[str, object]:
 
 
 def _wrapped(plan: BuildPlan) -> bool:
-    """Whether EasyBuild's wrapper of gcc adds search paths: it has none of other compilers."""
+    """Return whether EasyBuild's wrapper of gcc adds search paths: it has none of other
+    compilers."""
     return plan.compiler.cc == "gcc"
 
 
 def _exported(step: BuildStep, plan: BuildPlan) -> str:
-    """Where packages of a stack are that this one needs, for no module of the plan says so; and
-    search paths, where EasyBuild's wrapper does not add them."""
+    """Return where packages of a stack are that this one needs, for no module of the plan says so;
+    and search paths, where EasyBuild's wrapper does not add them."""
     used = {*step.package.needs, *(m for word in step.configure for m in PLACE.findall(word))}
     offers = [offer for name, offer in sorted(plan.host.provided.items()) if name in used]
     places = [_quoted(offer.prefix) for offer in offers if offer.of_stack]
@@ -159,7 +160,7 @@ def _exported(step: BuildStep, plan: BuildPlan) -> str:
 
 
 def _search_paths(step: BuildStep, plan: BuildPlan) -> list[str]:
-    """The folders of libraries of a package and of all that it needs."""
+    """Return the folders of libraries of a package and of all that it needs."""
     needs = [f"${root_variable(plan_name(plan, name))}/lib" for name in step.needs]
     return ["%(installdir)s/lib", *needs]
 
@@ -173,7 +174,8 @@ def _placed(words: Iterable[str], plan: BuildPlan) -> str:
 
 
 def _quoted(path: str) -> str:
-    """A path as one word of the shell that EasyBuild starts configure with, and no template."""
+    """Return a path as one word of the shell that EasyBuild starts configure with, and no
+    template."""
     return shlex.quote(path).replace("%", "%%")
 
 

@@ -59,7 +59,8 @@ def _name(step: BuildStep) -> str:
 
 
 def _output(text: str) -> str:
-    """The end of what the command printed that failed; EasyBuild names the file that has it."""
+    """Return the end of what the command printed that failed; EasyBuild names the file that has
+    it."""
     match = OUTPUT.search(text)
     if not match:
         return ""
@@ -73,7 +74,7 @@ def _output(text: str) -> str:
 
 
 def _own_lines(text: str) -> list[str]:
-    """Lines of EasyBuild itself, without those of its progress."""
+    """Return lines of EasyBuild itself, without those of its progress."""
     return [line for line in text.splitlines() if not line.startswith("== ")]
 
 

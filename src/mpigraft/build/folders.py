@@ -57,16 +57,16 @@ class BuildFolders:
         return self.prefix / "tmp"
 
     def module(self, plan: BuildPlan) -> str:
-        """The module of the MPI that a plan ends with."""
+        """Return the module of the MPI that a plan ends with."""
         return module_name(plan.steps[-1], plan)
 
     def root(self, plan: BuildPlan) -> Path:
-        """The prefix of that MPI."""
+        """Return the prefix of that MPI."""
         return self.prefix / "software" / self.module(plan)
 
 
 def module_name(step: BuildStep, plan: BuildPlan) -> str:
-    """The name of a package's module, which is also its folder below `software`."""
+    """Return the name of a package's module, which is also its folder below `software`."""
     return f"{step.package.name}/{step.version}{suffix_of(plan)}"
 
 
@@ -125,7 +125,8 @@ def _wait_for_orphans(folders: BuildFolders) -> None:
 
 
 def _orphans(folders: BuildFolders) -> list[int]:
-    """Processes of this host that a build of this prefix started, found by their environment."""
+    """List processes of this host that a build of this prefix started, found by their
+    environment."""
     row = f"{OWNER}={folders.prefix}".encode()
     pids = []
     for entry in os.scandir("/proc"):

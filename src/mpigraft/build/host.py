@@ -67,7 +67,7 @@ def build_host(
 
 
 def _glibc() -> str:
-    """The version of this machine's C library: 2.36. Others than GNU's have none."""
+    """Return the version of this machine's C library: 2.36. Others than GNU's have none."""
     try:
         return (os.confstr("CS_GNU_LIBC_VERSION") or "").rpartition(" ")[2]
     except (OSError, ValueError):
@@ -86,7 +86,7 @@ def _check_use(table: PlanTable, options: HostOptions) -> None:
 
 
 def features_of(machine: Machine) -> frozenset[str]:
-    """What discover found of fabrics, devices and schedulers, by the names of the tables."""
+    """Return what discover found of fabrics, devices and schedulers, by the names of the tables."""
     names = {device.kind for device in machine.fabrics if device.kind in FABRICS}
     names |= {gpu.vendor for gpu in machine.gpus}
     names |= {way.name for way in machine.single_copy if way.usable and way.name == "xpmem"}
@@ -110,7 +110,7 @@ def _offer(
 
 
 def find_provided(row: Provided, environ: Mapping[str, str]) -> str:
-    """The first prefix that has the header of a package of this machine; empty: none."""
+    """Return the first prefix that has the header of a package of this machine; empty: none."""
     for prefix in row.prefixes:
         place = environ.get(prefix[1:], "") if prefix.startswith("$") else prefix
         if place and Path(place, row.header).exists():
@@ -134,7 +134,7 @@ def source_files(folder: Path) -> dict[str, Path]:
 
 
 def source_folders(plan: BuildPlan, folder: Path) -> list[Path]:
-    """The folders of a folder of sources that have files of a plan."""
+    """Return the folders of a folder of sources that have files of a plan."""
     files = source_files(folder)
     return list(dict.fromkeys(files[name].parent for name, _, _ in _pinned(plan) if name in files))
 
@@ -170,7 +170,7 @@ def _digest(path: Path) -> str:
 
 
 def _pinned(plan: BuildPlan) -> Iterable[tuple[str, str, str]]:
-    """Each file of a plan, its SHA-256 and whose it is."""
+    """Yield each file of a plan, its SHA-256 and whose it is."""
     for step in plan.steps:
         yield step.archive.file, step.archive.sha256, step.archive.by
         for planned in step.patches:

@@ -85,7 +85,7 @@ def _read_lua(text: str) -> ModuleText:
 
 
 def _lua_value(expression: str | None, root: re.Match[str] | None) -> str:
-    """A literal, `root`, or `pathJoin(root, "a", "b")`."""
+    """Return a literal, `root`, or `pathJoin(root, "a", "b")`."""
     parts = [_plain(part) for part in LUA_TEXT.findall(expression or "")]
     if expression and not expression.startswith('"') and root:
         parts.insert(0, _plain(root[1]))
@@ -159,7 +159,8 @@ RENDERERS = {LUA: render_lua, TCL: render_tcl}
 
 
 def module_files(place: Path) -> dict[str, Path]:
-    """The files of a module that are there, by what ends their names; `place` is without one."""
+    """Return the files of a module that are there, by what ends their names; `place` is without
+    one."""
     files = {ending: place.with_name(place.name + ending) for ending in RENDERERS}
     return {ending: file for ending, file in files.items() if file.is_file()}
 

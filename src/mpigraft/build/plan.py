@@ -69,7 +69,7 @@ def plan_system(
 
 
 def _union(hosts: Sequence[BuildHost]) -> BuildHost:
-    """All that any of these machines has."""
+    """Return all that any of these machines has."""
     provided: dict[str, Offer] = {}
     for host in hosts:
         provided = dict(host.provided) | provided
@@ -120,7 +120,7 @@ def _plan(
 
 
 def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
-    """What is to be known of the compiler and of the machine."""
+    """Yield what is to be known of the compiler and of the machine."""
     if not compiler.checked:
         yield Finding.of("compiler-planned-only", compiler=compiler.id)
     assumed = {name: offer.prefix for name, offer in host.provided.items() if offer.by == ASSUMED}
@@ -146,8 +146,8 @@ def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
 
 
 def _packed_here(steps: Iterable[BuildStep]) -> Iterable[Finding]:
-    """Archives that no SHA-256 is compared with: EasyBuild packs them from git, or nobody publishes
-    one."""
+    """Name archives that no SHA-256 is compared with: EasyBuild packs them from git, or nobody
+    publishes one."""
     unchecked = [step for step in steps if step.packed or not step.archive.sha256]
     by_commit = [step for step in unchecked if step.archive.commit]
     by_tag = [step for step in unchecked if not step.archive.commit]
@@ -181,7 +181,7 @@ def _compiler(name: str, table: PlanTable) -> Compiler:
 
 
 def _compiler_for(compiler: Compiler, host: BuildHost) -> Compiler:
-    """The compiler of a stack stands for the machine's of its family: it knows the stack's C
+    """Return the compiler of a stack stands for the machine's of its family: it knows the stack's C
     library."""
     if not host.stack or not host.stack.compilers or compiler.id != "gnu":
         return compiler

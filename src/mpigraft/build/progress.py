@@ -53,7 +53,7 @@ class Meter:
         self.share = 0.0
 
     def start(self, number: int, phase: str = "") -> None:
-        """A package starts, counted from 1; or it is kept."""
+        """Note that a package starts, counted from 1; or it is kept."""
         step = self.steps[number - 1]
         self.now = replace(self.now, package=step.id, version=step.version, number=number)
         self.share = 0.0

@@ -32,8 +32,8 @@ def read_easyconfig(text: str) -> dict[str, Any]:
 
 
 def recipe_of(text: str) -> dict[str, Any]:
-    """The parameters of an easyconfig that decide what is built. Options of configure may stand in
-    any order."""
+    """Return the parameters of an easyconfig that decide what is built. Options of configure may
+    stand in any order."""
     values = {k: v for k, v in sorted(read_easyconfig(text).items()) if k not in DESCRIBES}
     if isinstance(options := values.get("configopts"), str):
         values["configopts"] = sorted(options.split())
@@ -41,6 +41,6 @@ def recipe_of(text: str) -> dict[str, Any]:
 
 
 def recipes_digest(texts: Iterable[str]) -> str:
-    """A name for what a list of easyconfigs builds."""
+    """Return a name for what a list of easyconfigs builds."""
     rows = json.dumps([recipe_of(text) for text in texts], sort_keys=True)
     return hashlib.sha256(rows.encode()).hexdigest()

@@ -46,7 +46,7 @@ class Builder:
 
 
 def recipe_digests(plan: BuildPlan) -> dict[str, str]:
-    """A digest of each package's recipe, and of the recipes of all that it needs."""
+    """Return a digest of each package's recipe, and of the recipes of all that it needs."""
     digests: dict[str, str] = {}
     for step in plan.steps:
         needs = {name: digests[name] for name in step.needs}
@@ -75,8 +75,8 @@ def standing(step: BuildStep, plan: BuildPlan, folders: BuildFolders, recipe: st
 
 
 def _easybuilds_copy(root: Path) -> dict[str, Any] | None:
-    """The recipe in the easyconfig that EasyBuild copies there after all else; None: it did not
-    get so far."""
+    """Return the recipe in the easyconfig that EasyBuild copies there after all else; None: it did
+    not get so far."""
     for path in root.glob("easybuild/*.eb"):
         with contextlib.suppress(OSError, ValueError):
             return recipe_of(path.read_text(encoding="utf-8"))
@@ -140,7 +140,7 @@ def write_record(
 
 
 def recorded(step: BuildStep, plan: BuildPlan, folders: BuildFolders) -> bool:
-    """Whether a package has its last record."""
+    """Return whether a package has its last record."""
     record = read_record(folders.records / file_name(module_name(step, plan)))
     return record.get("state") == BUILT
 

@@ -114,7 +114,7 @@ def find_software(folder: Path, architecture: str, environ: Mapping[str, str]) -
 
 
 def stack_name(folder: Path) -> str:
-    """A short name of a stack: 2023.06-zen4, as it may stand in a module's name."""
+    """Return a short name of a stack: 2023.06-zen4, as it may stand in a module's name."""
     parts = folder.parts
     version = [parts[i + 1] for i, p in enumerate(parts[:-1]) if p == "versions"]
     words = "-".join([*version[-1:], folder.name])
@@ -149,7 +149,7 @@ def _compilers(installed: list[Installed], generation: str) -> str:
 
 
 def _loader(software: Path) -> str:
-    """The loader that the stack's programs start with, where it is not the machine's."""
+    """Return the loader that the stack's programs start with, where it is not the machine's."""
     for program in islice(software.glob("*/*/bin/*"), PROGRAMS):
         try:
             interpreter = read_elf(program).interpreter
@@ -162,7 +162,7 @@ def _loader(software: Path) -> str:
 
 
 def _glibc(loader: str) -> str:
-    """The version of the C library beside a loader."""
+    """Return the version of the C library beside a loader."""
     if not loader:
         return ""
     try:

@@ -281,7 +281,7 @@ class Task:
 
 
 def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
-    """What was requested of a campaign (id or name; the latest without one), and its id."""
+    """Return what was requested of a campaign (id or name; the latest without one), and its id."""
     from mpigraft.bench import repeated_spec
 
     record = store.campaign(name or None, planned=True)
@@ -348,7 +348,7 @@ def measure(store: Store, task: Task) -> str:
 
 
 def _with_guest(spec: CampaignSpec) -> CampaignSpec:
-    """The spec with its guest's own name. Raises UsageError for two guests."""
+    """Return the spec with its guest's own name. Raises UsageError for two guests."""
     if spec.stack and spec.image:
         raise UsageError.of("stack-and-image")
     return replace(spec, image=image_of(spec.image)) if spec.image else spec
@@ -366,7 +366,7 @@ def _share_is_done(ctx: typer.Context, campaign: str, share: Shard) -> bool:
 
 
 def _unfinished(store: Store, name: str) -> CampaignRecord:
-    """The campaign to continue: the one of that id or name, else the last that was run here."""
+    """Find the campaign to continue: of that id or name, else the last that was run here."""
     from mpigraft.core.model import Origin
 
     record = store.campaign(name or None, planned=True)
@@ -393,7 +393,7 @@ def _refuse_login_node(machine: Machine, nodes: Allocation, here: bool) -> None:
 
 
 def _is_of(nodes: Allocation, hostname: str) -> bool:
-    """Whether this host is a node of the allocation: as Slurm says to what it starts, else by
-    its name, since a node may have several."""
+    """Return whether this host is a node of the allocation: as Slurm says to what it starts, else
+    by its name, since a node may have several."""
     known = any(same_host(hostname, host) for host in nodes.hosts)
     return "SLURMD_NODENAME" in os.environ or known

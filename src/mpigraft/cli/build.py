@@ -152,7 +152,8 @@ def _build(plans: Sequence[BuildPlan], prefix: Path, sources: Path | None, *, ch
 
 
 def _stack_of_node(folder: Path) -> Path:
-    """The tree of a stack's version that this node takes, as `check` and `inject` choose it."""
+    """Return the tree of a stack's version that this node takes, as `check` and `inject` choose
+    it."""
     from mpigraft.graft import cpu_target
 
     chosen = cpu_target(folder.absolute())
@@ -172,7 +173,7 @@ def _needed(software: Path, architecture: str) -> dict[str, int]:
 
 
 def _folders(words: Iterable[str]) -> dict[str, str]:
-    """The folders of --use, by package."""
+    """Return the folders of --use, by package."""
     folders: dict[str, str] = {}
     for word in words:
         name, _, folder = word.partition("=")
@@ -183,7 +184,7 @@ def _folders(words: Iterable[str]) -> dict[str, str]:
 
 
 def _versions(words: Iterable[str]) -> dict[str, str]:
-    """The packages of --with, each with its version; empty for any."""
+    """Return the packages of --with, each with its version; empty for any."""
     versions: dict[str, str] = {}
     for word in words:
         name, _, version = word.partition("=")

@@ -67,7 +67,7 @@ def check_built(plan: BuildPlan, folders: BuildFolders) -> None:
 
 
 def _discover(plan: BuildPlan, folders: BuildFolders) -> tuple[Machine, MpiInstall]:
-    """The machine, and the MPI of a plan as `discover` lists it after `module use`. Raises
+    """Return the machine, and the MPI of a plan as `discover` lists it after `module use`. Raises
     MissingError where it does not list it."""
     from mpigraft.discovery import Host, discover_machine
 

@@ -116,14 +116,14 @@ def _is_stack(guest: str) -> bool:
 
 
 def _single_spec(specs: Sequence[str]) -> str:
-    """The one that was named, if any. The last of several would answer for the others."""
+    """Return the one that was named, if any. The last of several would answer for the others."""
     if len(specs) > 1:
         raise UsageError.of("mpi-given-twice", count=len(specs))
     return next(iter(specs), "")
 
 
 def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
-    """What report/schemas/check.json describes."""
+    """Return what report/schemas/check.json describes."""
     from mpigraft.core.serialize import plain
 
     label = plain(verdicts.guest)
@@ -147,7 +147,7 @@ def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
 
 
 def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
-    """What fits in place of what does not."""
+    """Yield what fits in place of what does not."""
     from mpigraft.report import fact_lines
     from mpigraft.selection import describe_fits, describe_wheels
 

@@ -105,8 +105,8 @@ def examine_machine(path: Path | None = None, mpis: Sequence[str] = ()) -> Machi
 
 
 def chosen_mpis(spec: str, here: MachineFacts) -> list[str]:
-    """The id of the MPI that was named, or all. Of several that a family names, the first that
-    works."""
+    """Return the id of the MPI that was named, or all. Of several that a family names, the first
+    that works."""
     from mpigraft.selection import select_mpis
 
     hits = select_mpis([spec] if spec else [], here.mpis)

@@ -27,7 +27,7 @@ def nodes_of_job(spec: CampaignSpec, nodes: Allocation, login: str) -> Allocatio
 
 
 def benchmark_lines(spec: CampaignSpec) -> list[str]:
-    """Every benchmark that can be named, by suite."""
+    """Return every benchmark that can be named, by suite."""
     from mpigraft.bench import NATIVE, PROGRAM_SUITES
     from mpigraft.native import benchmarks
 

@@ -53,8 +53,8 @@ def warn_of_copies() -> None:
 
 
 def collect_seldom() -> None:
-    """What a command makes lives until its end: to look for garbage among the symbols of a whole
-    image took a third of the time of a check."""
+    """Switch the garbage collector off: what a command makes lives until its end. To look for
+    garbage among the symbols of a whole image took a third of the time of a check."""
     import gc
 
     gc.set_threshold(100_000, 20, 100)

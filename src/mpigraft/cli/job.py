@@ -75,8 +75,8 @@ def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "ru
 
 
 def _typed_options(line: Sequence[str], verb: str, program: Sequence[str]) -> tuple[str, ...]:
-    """The options of a command line between the verb and the program, for a command to type in
-    its place. Empty where the line is of another command."""
+    """Return the options of a command line between the verb and the program, for a command to type
+    in its place. Empty where the line is of another command."""
     words = line[: len(line) - len(program)]
     if verb not in words or line[len(words) :] != list(program):
         return ()
@@ -180,7 +180,7 @@ def prove_and_collect(
 
 
 def blame_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> MpigraftError:
-    """The same error, with what a site's profile had a part in: the user did not type it."""
+    """Return the same error, with what a site's profile had a part in: the user did not type it."""
     requests = [f"{what} ({where})" for what, where in sources if where != "command line"]
     if requests:
         reason = f"the site's profile requested {', '.join(requests)}"
@@ -189,8 +189,8 @@ def blame_site(error: MpigraftError, sources: Sequence[tuple[str, str]]) -> Mpig
 
 
 def judge(key: str, folder: str, failed: int) -> bool:
-    """Whether the world of the job kept under `key` was wrong, by the records in `folder`; says
-    on stderr what and why. `failed`: its exit code, if it failed by itself."""
+    """Return whether the world of the job kept under `key` was wrong, by the records in `folder`;
+    says on stderr what and why. `failed`: its exit code, if it failed by itself."""
     from mpigraft.core.model import Level
     from mpigraft.run import launch_findings
 

@@ -37,8 +37,8 @@ def write_steps(exchange: Exchange, folder: Path) -> tuple[Path, ...]:
 
 
 def usual_folder(exchange: Exchange) -> Path:
-    """Where the steps of an exchange lie if nobody names a folder: a stopped campaign needs them
-    to continue."""
+    """Return where the steps of an exchange lie if nobody names a folder: a stopped campaign needs
+    them to continue."""
     from mpigraft.core.cache import folders
     from mpigraft.core.serialize import digest
 
@@ -46,14 +46,14 @@ def usual_folder(exchange: Exchange) -> Path:
 
 
 def layout_of(exchange: Exchange, allocation: Allocation) -> str:
-    """All ranks of the exchange, on all nodes if they divide evenly."""
+    """Return all ranks of the exchange, on all nodes if they divide evenly."""
     nodes = max(1, len(allocation.hosts))
     nodes = nodes if exchange.ranks % nodes == 0 else 1
     return f"{nodes}x{exchange.ranks // nodes}"
 
 
 def spec_of(paths: tuple[Path, ...], layout: str, options: dict[str, Any]) -> CampaignSpec:
-    """The campaign over the steps: the same options as those of `mpigraft bench`."""
+    """Return the campaign over the steps: the same options as those of `mpigraft bench`."""
     from mpigraft.request import CampaignSpec, merge_specs, read_site
 
     for path in paths:
@@ -65,7 +65,7 @@ def spec_of(paths: tuple[Path, ...], layout: str, options: dict[str, Any]) -> Ca
 
 
 def judged(store: Store, identity: str, paths: tuple[Path, ...]) -> dict[str, Any]:
-    """The ratios of each step as a document: baseline, campaign, a row for each step."""
+    """Return the ratios of each step as a document: baseline, campaign, a row for each step."""
     from mpigraft.analysis import judge_steps
 
     campaign = store.campaign(identity)

@@ -91,7 +91,7 @@ def command(
 
 
 def _nodes(layout: Layout, hosts: str) -> Allocation:
-    """Those that were named, those of the job, or names that stand for any."""
+    """Return those that were named, those of the job, or names that stand for any."""
     from mpigraft.core.model import Allocation
 
     allocation = find_nodes(hosts)
@@ -143,7 +143,7 @@ def _show(
 
 
 def _command_lines(command: RenderedCommand) -> Iterator[str]:
-    """A launcher's command, folded where a shell allows it; long words are cut."""
+    """Yield a launcher's command, folded where a shell allows it; long words are cut."""
     yield f"{command.launcher} ({command.mpi})" if command.mpi else command.launcher
     if command.refused:
         yield f"  cannot: {command.refused}"

@@ -52,8 +52,8 @@ COMMANDS = {
 
 
 def load(words: Iterable[str]) -> typer.Typer:
-    """The application with those commands in full that `words` name, or all while a shell asks
-    for completions. To read the options of every command takes longer than all else that
+    """Return the application with those commands in full that `words` name, or all while a shell
+    asks for completions. To read the options of every command takes longer than all else that
     --help does, so the others have their line only."""
     app = typer.Typer(
         name="mpigraft",
@@ -139,8 +139,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _refusal(error: typer.TyperException, words: list[str]) -> str:
-    """What is wrong with a line, and what to type: options of the whole tool stand before the
-    command."""
+    """Return what is wrong with a line, and what to type: options of the whole tool stand before
+    the command."""
     option = getattr(error, "option_name", "")
     if before := {"--store": "--store FOLDER", "--verbose": "-v", "-v": "-v"}.get(option):
         command = next((word for word in words if word in COMMANDS), "COMMAND")
@@ -149,7 +149,7 @@ def _refusal(error: typer.TyperException, words: list[str]) -> str:
 
 
 def run_command(words: list[str]) -> int:
-    """The exit code of one command; says on stderr what went wrong."""
+    """Return the exit code of one command; says on stderr what went wrong."""
     try:
         code = load(words)(words, standalone_mode=False) or 0
     except MpigraftError as error:

@@ -159,7 +159,7 @@ def _collect(planned: Job, folder: Path, code: int, top: int) -> Profile | None:
 
 
 def no_return(folder: Path, program: str) -> MissingError | None:
-    """Whether no rank came back from MPI_Init, by what the witness noted in the folder."""
+    """Return whether no rank came back from MPI_Init, by what the witness noted in the folder."""
     from mpigraft.evidence import read_entered, read_witness
 
     if read_witness(folder) or not (entered := read_entered(folder)):
@@ -169,7 +169,7 @@ def no_return(folder: Path, program: str) -> MissingError | None:
 
 
 def _files_root(planned: Job) -> Path | None:
-    """Where the files lie that ranks map, as far as they can be read here."""
+    """Return where the files lie that ranks map, as far as they can be read here."""
     graft = planned.configuration.graft
     if graft is None or graft.guest.kind.on_host:
         return Path("/")

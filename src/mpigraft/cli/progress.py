@@ -19,7 +19,7 @@ from mpigraft.core.numbers import counted, duration
 
 
 def make_bar(*columns: ProgressColumn, transient: bool = False) -> Bar:
-    """A bar on stderr, for `with`; in a pipe nothing but what its console prints."""
+    """Return a bar on stderr, for `with`; in a pipe nothing but what its console prints."""
     shown = console(stderr=True)
     return Bar(
         TextColumn("{task.description}"),

@@ -195,7 +195,7 @@ def _refuse_unfinished(store: Store, identity: str, form: Form) -> None:
 
 
 def _reference(store: Store, name: str, machine: Machine, accept: bool) -> CampaignRecord | None:
-    """The good state. None where there is none yet and this run is to become it."""
+    """Return the good state. None where there is none yet and this run is to become it."""
     if name:
         return store.campaign(name)
     from mpigraft.analysis import last_good
@@ -210,7 +210,7 @@ def _reference(store: Store, name: str, machine: Machine, accept: bool) -> Campa
 def _spec(
     store: Store, reference: CampaignRecord | None, machine: Machine, minutes: float
 ) -> CampaignSpec:
-    """What to measure: the same as then in as many rounds as fit, or a quick campaign."""
+    """Return what to measure: the same as then in as many rounds as fit, or a quick campaign."""
     from mpigraft.analysis import recheck_rounds
     from mpigraft.bench import repeated_spec
     from mpigraft.request import CampaignSpec
@@ -224,8 +224,8 @@ def _spec(
 
 
 def _without_absent(spec: CampaignSpec, machine: Machine) -> CampaignSpec:
-    """The same without MPIs that are not here any more, each of which is said. Raises MissingError
-    where none is left."""
+    """Return the same without MPIs that are not here any more, each of which is said. Raises
+    MissingError where none is left."""
     from mpigraft.discovery import module_mpis, with_places
     from mpigraft.selection import select_mpis
 

@@ -104,7 +104,7 @@ def _collect(planned: Job, folder: Path) -> bytes | None:
 
 
 def _no_record(folder: Path, program: str) -> MissingError:
-    """Why there is none, by what ranks counted."""
+    """Return why there is none, by what ranks counted."""
     from mpigraft.trace import read_counts
 
     entered = sum(len(ranks) for ranks in read_counts(folder).values())

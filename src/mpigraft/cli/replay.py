@@ -90,7 +90,7 @@ def command(
 
 
 def _factor(gaps: str) -> str:
-    """The factor as it was typed. Raises UsageError for what is none."""
+    """Return the factor as it was typed. Raises UsageError for what is none."""
     try:
         good = gaps == "none" or 0 <= float(gaps) <= MOST_GAPS
     except ValueError:
@@ -111,8 +111,8 @@ def _as_recorded(spec: RunSpec, machine: Machine, configuration: str) -> RunSpec
 
 
 def _program(spec: RunSpec, machine: Machine, recorded: str) -> str:
-    """The program for the ABI of the MPI that was requested; where several MPIs may be taken, of
-    one with the ABI that was recorded. Raises MissingError."""
+    """Return the program for the ABI of the MPI that was requested; where several MPIs may be
+    taken, of one with the ABI that was recorded. Raises MissingError."""
     from mpigraft.native import Natives
     from mpigraft.selection import select_mpis
 

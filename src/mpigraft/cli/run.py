@@ -61,13 +61,13 @@ def command(
 
 
 def explained(planned: Job) -> list[str]:
-    """One line per decision: what, which, and by whom."""
+    """Return one line per decision: what, which, and by whom."""
     return [f"mpigraft: {one.what}: {one.value}  [{one.source}]" for one in planned.lines]
 
 
 def rendered(planned: Job) -> list[str]:
-    """The command line that would be started, and what of the environment is changed for it: lines
-    that a shell takes as they are.
+    """Return the command line that would be started, and what of the environment is changed for it:
+    lines that a shell takes as they are.
 
     They begin at the launcher, and at the files that it reads. What this command puts around it is
     of no use without it: the guard ends with the process that started it, and the folder for the
@@ -93,7 +93,7 @@ def rendered(planned: Job) -> list[str]:
 
 
 def _written(path: Path, text: str, witness: str) -> list[str]:
-    """What makes a file that the launcher reads; scripts of programs as they are without the
+    """Return what makes a file that the launcher reads; scripts of programs as they are without the
     witness."""
     lines = text.splitlines()
     if text.startswith("exec "):
@@ -102,12 +102,12 @@ def _written(path: Path, text: str, witness: str) -> list[str]:
 
 
 def _named(variable: str) -> bool:
-    """Whether a shell can name it: functions that bash exports are no names."""
+    """Return whether a shell can name it: functions that bash exports are no names."""
     return variable.isascii() and variable.isidentifier()
 
 
 def _unwitnessed(words: Sequence[str], witness: str) -> list[str]:
-    """The words of a launch without what makes ranks write records: a user's own LD_PRELOAD
+    """Return the words of a launch without what makes ranks write records: a user's own LD_PRELOAD
     stays."""
     from mpigraft.launch import encode_word
 

@@ -130,8 +130,8 @@ def command(
 
 
 def find(store: Store, name: str) -> SubmissionRecord:
-    """The submission of that id, its beginning, or name; the latest without one. Of several of a
-    name, and without one, it is the latest of which the scheduler took a job."""
+    """Return the submission of that id, its beginning, or name; the latest without one. Of several
+    of a name, and without one, it is the latest of which the scheduler took a job."""
     known = store.submissions()
     tell_unread(store)
     same = [s for s in known if not name or s.campaign.startswith(name) or s.name == name]
@@ -146,7 +146,7 @@ def find(store: Store, name: str) -> SubmissionRecord:
 
 
 def _extended(store: Store, record: SubmissionRecord, rounds: int | None) -> CampaignRecord | None:
-    """The plan of a submission with as many rounds as it shall have; None: as it is."""
+    """Return the plan of a submission with as many rounds as it shall have; None: as it is."""
     from mpigraft.bench import extend_submission
     from mpigraft.request import CampaignSpec, merge_specs
 
@@ -158,9 +158,9 @@ def _extended(store: Store, record: SubmissionRecord, rounds: int | None) -> Cam
 def _cut_off(
     store: Store, name: str, given: Mapping[str, object], plan: CampaignRecord | None
 ) -> tuple[SubmissionRecord, tuple[int, ...]]:
-    """The submission and its shares that no job is at, of its own plan or of `plan`. Raises
-    UsageError where nothing is left, and for what was `given`, by field of its record, that is
-    no more to be chosen."""
+    """Return the submission and its shares that no job is at, of its own plan or of `plan`. Raises
+    UsageError where nothing is left, and for what was `given`, by field of its record, that is no
+    more to be chosen."""
     from mpigraft.bench import submission_status
     from mpigraft.launch import job_states
 

@@ -176,7 +176,7 @@ def _newer(
 
 
 def _document(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> dict[str, Any]:
-    """What report/schemas/inject.json describes. `proof` is the first of `proofs`."""
+    """Return what report/schemas/inject.json describes. `proof` is the first of `proofs`."""
     proofs = [one.proof for one in verified]
     return {
         "proof": next(iter(proofs), None),

@@ -92,7 +92,7 @@ def _identity(stat: os.stat_result) -> str:
 
 
 def get(kind: str, key: str) -> Any | None:
-    """The document that was put under `kind` and `key`, or None."""
+    """Return the document that was put under `kind` and `key`, or None."""
     try:
         with _place(kind, key).open("rb") as file:
             size = os.fstat(file.fileno()).st_size  # read() takes the memory that it is given

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def utc_now() -> str:
-    """This moment, as `utc_time` formats it."""
+    """Return this moment, as `utc_time` formats it."""
     return utc_time(time.time())
 
 

@@ -16,7 +16,7 @@ FILES = {"cgroup2": "cpuset.cpus.effective", "cgroup": "cpuset.cpus"}
 
 
 def cpuset_cpus(root: str = "") -> tuple[int, ...]:
-    """The CPUs that hwloc counts in this process: those of its cpuset that are online.
+    """Return the CPUs that hwloc counts in this process: those of its cpuset that are online.
 
     It follows hwloc (2.x, topology-linux.c: hwloc_linux__get_allowed_resources), because launchers
     number CPUs by hwloc: a cpuset that hwloc cannot read hides no CPU. Asking the kernel, which
@@ -32,7 +32,7 @@ def cpuset_cpus(root: str = "") -> tuple[int, ...]:
 
 
 def is_confined() -> bool:
-    """Whether an affinity mask leaves this process fewer CPUs than its cpuset has."""
+    """Return whether an affinity mask leaves this process fewer CPUs than its cpuset has."""
     return os.sched_getaffinity(0) < set(cpuset_cpus())
 
 
@@ -65,7 +65,7 @@ def _mounts(text: str) -> list[tuple[str, str]]:
 
 
 def _group(text: str, hierarchy: str, controller: str) -> str:
-    """The path of this process's group, without a slash at its end."""
+    """Return the path of this process's group, without a slash at its end."""
     for line in text.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")

@@ -57,7 +57,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _source(room: str) -> str:
-    """Text of a room's file, from a folder or from within an archive of Python."""
+    """Return text of a room's file, from a folder or from within an archive of Python."""
     spec = sys.modules[room].__spec__
     assert spec is not None
     assert spec.origin is not None

@@ -55,7 +55,7 @@ GUEST_PATH = (
 
 
 def base(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The part of this process's environment that a launch may see."""
+    """Return the part of this process's environment that a launch may see."""
     source = os.environ if environ is None else environ
     return {
         k: v
@@ -97,8 +97,8 @@ def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...], tool: str = ENV)
 
 
 def shown(environment: Mapping[str, str]) -> dict[str, str]:
-    """What may be stored or printed of an environment: an allow-list, secrets struck out, also
-    where the value of one stands in an innocent variable."""
+    """Return what may be stored or printed of an environment: an allow-list, secrets struck out,
+    also where the value of one stands in an innocent variable."""
     return {
         name: STRUCK if SECRET_NAME.search(name) else redact(redact(value), environment)
         for name, value in sorted(environment.items())
@@ -122,7 +122,7 @@ def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 def secrets() -> dict[str, str]:
-    """The secret-looking variables of this process."""
+    """Return the secret-looking variables of this process."""
     return {name: os.environ[name] for name in os.environ if _is_secret(name)}
 
 

@@ -21,7 +21,7 @@ def hide_homes(text: str) -> str:
 
 
 def _homes() -> tuple[str, ...]:
-    """This user's home as it is called and as it is mounted, the longer one first."""
+    """Return this user's home as it is called and as it is mounted, the longer one first."""
     try:
         home = Path.home()
         names = {str(home), str(home.resolve())}

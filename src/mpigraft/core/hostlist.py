@@ -47,6 +47,6 @@ def _range(run: Sequence[str]) -> str:
 
 
 def _numbered(host: str) -> tuple[str, str, str]:
-    """What stands before its last number, that number, and what stands behind it."""
+    """Return what stands before its last number, that number, and what stands behind it."""
     match = NUMBERED.fullmatch(host)
     return (match[1], match[2], match[3]) if match else (host, "", "")

@@ -19,14 +19,14 @@ ADDRESS = re.compile(r"[0-9.]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%]*")  # IPv4, IPv6
 
 
 def short_name(host: str) -> str:
-    """The first label, in lower case; an address as it is."""
+    """Return the first label, in lower case; an address as it is."""
     name = _full(host)
     return name if ADDRESS.fullmatch(name) else name.partition(".")[0]
 
 
 def same_host(one: str, other: str) -> bool:
-    """Whether two names can mean one host: they are equal, or one of them is the other's first
-    label."""
+    """Return whether two names can mean one host: they are equal, or one of them is the other's
+    first label."""
     return bool(match_hosts((one,), (other,)))
 
 
@@ -51,9 +51,9 @@ def match_hosts(names: Iterable[str], hosts: Sequence[str]) -> dict[str, str]:
 
 
 def distinct_hosts(names: Sequence[str]) -> tuple[str, ...]:
-    """Each host once, this one by its node name, under which launchers know where they run. The
-    resolver is used for the first name alone, on which a job of one node depends: a long list would
-    wait for each, and what launchers are given for other nodes is not resolved here."""
+    """Return each host once, this one by its node name, under which launchers know where they run.
+    The resolver is used for the first name alone, on which a job of one node depends: a long list
+    would wait for each, and what launchers are given for other nodes is not resolved here."""
     own = os.uname().nodename
     hosts: dict[str, str] = {}
     for number, name in enumerate(names):
@@ -63,9 +63,9 @@ def distinct_hosts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_this_host(name: str, *, resolve: bool = False) -> bool:
-    """Whether a name means this host: its node name or the first label of that, `localhost`, or an
-    address of its own. `resolve`: or a name that has such addresses alone. The first label alone
-    does not do for other full names, which may be another host's."""
+    """Return whether a name means this host: its node name or the first label of that, `localhost`,
+    or an address of its own. `resolve`: or a name that has such addresses alone. The first label
+    alone does not do for other full names, which may be another host's."""
     own = os.uname().nodename
     if _full(name) in (_full(own), short_name(own), "localhost"):
         return True
@@ -77,8 +77,8 @@ def is_this_host(name: str, *, resolve: bool = False) -> bool:
 
 
 def _is_own(family: socket.AddressFamily, address: tuple[object, ...]) -> bool:
-    """Whether the kernel sends from an address what goes to it. To bind it was rejected: with
-    net.ipv4.ip_nonlocal_bind the kernel binds any address."""
+    """Return whether the kernel sends from an address what goes to it. To bind it was rejected:
+    with net.ipv4.ip_nonlocal_bind the kernel binds any address."""
     text = str(address[0])
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(address)

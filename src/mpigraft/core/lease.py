@@ -104,8 +104,8 @@ def read_lease(path: str) -> dict[str, Any]:
 
 
 def lease_ended(lease: Mapping[str, Any], now: float) -> bool:
-    """Whether a lease counts no more: it expired, or its process is over, of which only this boot
-    of this kernel and this namespace of processes know."""
+    """Return whether a lease counts no more: it expired, or its process is over, of which only this
+    boot of this kernel and this namespace of processes know."""
     if lease["expires"] <= now:
         return True
     if lease["place"] != _place() or not all(lease["place"]):

@@ -47,7 +47,7 @@ def nodes_lock(nodes: Allocation) -> Iterator[None]:
 
 
 def _lock_names(nodes: Allocation) -> dict[str, str]:
-    """The locks of nodes, each with what its host is called."""
+    """Return the locks of nodes, each with what its host is called."""
     own = short_name(os.uname().nodename)
     shorts = set(map(short_name, nodes.hosts))
     if nodes.here or own in shorts:
@@ -78,7 +78,7 @@ def campaign_lock(name: str = NAME, host: str = "this host") -> Iterator[None]:
 
 
 def _holder(name: str) -> str:
-    """Who holds the lock, as far as the kernel tells: pid, user and command line."""
+    """Return who holds the lock, as far as the kernel tells: pid, user and command line."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:

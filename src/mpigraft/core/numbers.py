@@ -11,7 +11,7 @@ WIDEST = 100.0  # upper over lower bound of an interval that is shown as one
 
 
 def size(count: int) -> str:
-    """Bytes of a message: 8 B, 1 KiB, 1.5 MiB; a dash where the benchmark has no size."""
+    """Return bytes of a message: 8 B, 1 KiB, 1.5 MiB; a dash where the benchmark has no size."""
     if count <= 0:
         return "-"
     for unit, name, _ in UNITS:
@@ -27,7 +27,7 @@ def size_span(sizes: Sequence[int]) -> str:
 
 
 def short_size(count: int) -> str:
-    """The same in the width of a matrix column: 8, 1K, 4M."""
+    """Return the same in the width of a matrix column: 8, 1K, 4M."""
     if count <= 0:
         return "-"
     for unit, _, letter in UNITS:
@@ -37,7 +37,8 @@ def short_size(count: int) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits, or all before the point; millions as M, so columns stay narrow."""
+    """Return three significant digits, or all before the point; millions as M, so columns stay
+    narrow."""
     if not math.isfinite(value):
         return "-"
     for unit, letter in ((1e9, "G"), (1e6, "M")):
@@ -49,7 +50,8 @@ def number(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A ratio to three significant digits, two where it is small: 0.024, 0.170, 1.02, 12.3."""
+    """Return a ratio to three significant digits, two where it is small: 0.024, 0.170, 1.02,
+    12.3."""
     if not math.isfinite(value):
         return "-"
     if value < 0.1:
@@ -67,37 +69,37 @@ def _three(value: float) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """A 95 % interval, a dash where there is none, `unknown` where it says nothing."""
+    """Return a 95 % interval, a dash where there is none, `unknown` where it says nothing."""
     if low is None or high is None:
         return "-"
     return f"[{ratio(low)}, {ratio(high)}]" if is_informative(low, high) else "unknown"
 
 
 def is_informative(low: float, high: float) -> bool:
-    """Whether an interval of ratios says anything: its ends are not a hundredfold apart. Two rounds
-    that differ by a few percent give a millionfold."""
+    """Return whether an interval of ratios says anything: its ends are not a hundredfold apart. Two
+    rounds that differ by a few percent give a millionfold."""
     return low > 0 and high / low < WIDEST
 
 
 def span(bounds: tuple[float, float] | None) -> str:
-    """An interval of values rather than ratios."""
+    """Return an interval of values rather than ratios."""
     return "-" if bounds is None else f"[{number(bounds[0])}, {number(bounds[1])}]"
 
 
 def percent(fraction: float) -> str:
-    """A fraction as a percentage: 15 %, 2.4 %."""
+    """Return a fraction as a percentage: 15 %, 2.4 %."""
     value = 100 * fraction
     return f"{value:.0f} %" if value >= 9.95 else f"{value:.2g} %"
 
 
 def spread(fraction: float) -> str:
-    """The half-width of an interval: ±15 %."""
+    """Return the half-width of an interval: ±15 %."""
     low, high = 1 / (1 + fraction), 1 + fraction
     return f"±{percent(fraction)}" if is_informative(low, high) else "unknown"
 
 
 def duration(seconds: float) -> str:
-    """A span that a person plans with: 40 s, 25 min, 3.5 h, 12 days."""
+    """Return a span that a person plans with: 40 s, 25 min, 3.5 h, 12 days."""
     if seconds < 90:
         return f"{max(seconds, 1):.0f} s"
     if seconds < 90 * 60:
@@ -112,7 +114,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def round_numbers(rounds: Iterable[int]) -> list[str]:
-    """Rounds as a person counts them, from 1."""
+    """Write rounds as a person counts them, from 1."""
     return [str(number + 1) for number in sorted(rounds)]
 
 
@@ -125,6 +127,6 @@ def plural(number: int, thing: str) -> str:
 
 
 def from_log(log: float) -> float:
-    """The value of a logarithm without the digits that rounding adds: 6.74, not
+    """Return the value of a logarithm without the digits that rounding adds: 6.74, not
     6.739999999999999."""
     return float(f"{math.exp(log):.{DIGITS}g}")

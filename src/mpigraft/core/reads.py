@@ -34,7 +34,8 @@ class Reads:
     folders: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any] | None:
-        """What `unchanged` takes, as JSON; None where something is too young to be trusted."""
+        """Return what `unchanged` takes, as JSON; None where something is too young to be
+        trusted."""
         now = time.time_ns()
         every = (*self.names.values(), *self.files.values(), *self.folders.values())
         if any(found[4:] and max(found[4:]) > now - SETTLED_NS for found in every):
@@ -46,7 +47,7 @@ class Reads:
 
 
 def unchanged(document: Mapping[str, Any]) -> bool:
-    """Whether all that was noted is as it was. ValueError, TypeError or KeyError for what
+    """Return whether all that was noted is as it was. ValueError, TypeError or KeyError for what
     `Reads.document` did not make."""
     now = (map(read, _paths(document[part])) for part, read in LOOKS.items())
     return bool(_digest(now) == document["digest"])

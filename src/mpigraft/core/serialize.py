@@ -18,7 +18,7 @@ SCALARS: dict[Any, type | tuple[type, ...]] = {str: str, int: int, float: (float
 
 
 def plain(value: Any) -> Any:
-    """A value of the model as what JSON knows: dict, list, str, number, bool, None.
+    """Return a value of the model as what JSON knows: dict, list, str, number, bool, None.
 
     Sets come out sorted: their own order changes from process to process.
     """
@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> str:
-    """The same text for the same value: sorted keys, no spaces, no NaN."""
+    """Return the same text for the same value: sorted keys, no spaces, no NaN."""
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -48,12 +48,12 @@ def digest(value: Any) -> str:
 
 
 def document(**keys: Any) -> str:
-    """A document for other tools: indented, with the schema's number first."""
+    """Return a document for other tools: indented, with the schema's number first."""
     return json.dumps({"schema": SCHEMA, **plain(keys)}, indent=2, allow_nan=False)
 
 
 def revive(kind: Any, value: Any) -> Any:
-    """The value of type `kind` of which `plain` made `value`.
+    """Return the value of type `kind` of which `plain` made `value`.
 
     Knows what the model uses: frozen dataclasses, enums, paths, tuples, `X | None`, scalars.
     Keys that this version does not know are passed over, missing ones take their default; a field

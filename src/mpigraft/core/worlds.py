@@ -54,8 +54,8 @@ class Lineage:
 def make_lineage(
     key: Any, place: tuple[str, int, int], line: Mapping[str, Any], program: str = ""
 ) -> Lineage:
-    """The lineage of the process that wrote `line` (native/preload/task.h), at (node, rank, size).
-    Raises one of KeyError, TypeError, AttributeError for a line that no process writes."""
+    """Return the lineage of the process that wrote `line` (native/preload/task.h), at (node, rank,
+    size). Raises one of KeyError, TypeError, AttributeError for a line that no process writes."""
     task = line.get("task", {})
     texts = [task.get("process", ""), task.get("job", ""), *task.get("above", ())]
     if any(type(text) is not str for text in texts):
@@ -104,13 +104,14 @@ def sort_worlds(processes: Sequence[Lineage], ranks: int) -> list[ProcessWorld]:
 
 
 def topmost(processes: Iterable[Lineage]) -> list[Lineage]:
-    """Those below no other process that entered MPI."""
+    """Return those below no other process that entered MPI."""
     known = {(one.node, one.process) for one in processes}
     return [one for one in processes if not any((one.node, a) in known for a in one.above)]
 
 
 def _cut_off(top: Sequence[Lineage]) -> list[Lineage]:
-    """The ranks of a launch of which the launcher's connection reached none: what lost it."""
+    """Return the ranks of a launch of which the launcher's connection reached none: what lost
+    it."""
     lost = [one for one in top if not one.spawned and not one.job]
     return lost if len(lost) == len(top) else []
 
@@ -118,8 +119,8 @@ def _cut_off(top: Sequence[Lineage]) -> list[Lineage]:
 def _by_turn(
     ranks: Iterable[Lineage], count: int
 ) -> tuple[list[Lineage], list[list[Lineage]], list[Lineage]]:
-    """The first process of each rank; whole worlds of programs that the same tasks ran later; and
-    what is neither: a rank that is there twice, or a later world that is not whole."""
+    """Return the first process of each rank; whole worlds of programs that the same tasks ran
+    later; and what is neither: a rank that is there twice, or a later world that is not whole."""
     turns: list[list[Lineage]] = [[]]
     of_rank: dict[int, list[Lineage]] = {}
     wrong = []
@@ -144,8 +145,8 @@ def _append(worlds: list[list[Lineage]], number: int, one: Lineage) -> None:
 
 
 def _in_every_task(odd: Iterable[Lineage], tasks: set[tuple[str, str]]) -> list[Lineage]:
-    """Ranks of a program that every task ran as another world than the launcher's: that is what
-    a library does that does not know the launcher. What some tasks run alone is a tool."""
+    """Return ranks of a program that every task ran as another world than the launcher's: that is
+    what a library does that does not know the launcher. What some tasks run alone is a tool."""
     by_program: dict[str, list[Lineage]] = {}
     for one in odd:
         by_program.setdefault(one.program, []).append(one)

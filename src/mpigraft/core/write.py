@@ -163,12 +163,13 @@ def follow_links(path: Path) -> Path:
 
 
 def _is_open_file(path: Path) -> bool:
-    """Whether a link of /proc stands for what a process has open, and names nothing."""
+    """Return whether a link of /proc stands for what a process has open, and names nothing."""
     return path.parts[1:2] == ("proc",) and path.parent.name == "fd"
 
 
 def is_stream(path: Path) -> bool:
-    """Whether something is there that bytes go through, or a link to what a process has open."""
+    """Return whether something is there that bytes go through, or a link to what a process has
+    open."""
     open_file = path.is_symlink() and path.parts[1:2] in (("dev",), ("proc",))
     return path.exists() and (open_file or not (path.is_file() or path.is_dir()))
 

@@ -53,7 +53,7 @@ def is_cause(code: str) -> bool:
 
 
 def _others(hosts: Sequence[str]) -> tuple[str, ...]:
-    """The nodes that a launcher here starts daemons on: a cause that names none is of one of
+    """Return the nodes that a launcher here starts daemons on: a cause that names none is of one of
     them."""
     own = os.uname().nodename.partition(".")[0]
     others = tuple(host for host in hosts if host.partition(".")[0] != own)

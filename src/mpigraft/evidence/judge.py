@@ -147,8 +147,8 @@ def worth_repeating(evidence: Evidence) -> bool:
 
 
 def _all_proven(traffic: Sequence[TrafficFinding]) -> bool:
-    """Whether messages were proven and nothing that moved bytes is left unproven. Findings say
-    why not; this is checked again here, so that a forgotten finding is not a pass."""
+    """Return whether messages were proven and nothing that moved bytes is left unproven. Findings
+    say why not; this is checked again here, so that a forgotten finding is not a pass."""
     moved = [h for h in traffic if h.proof.standing is not ProofStatus.NOT_EXERCISED]
     messages = [h for h in moved if h.proof.kind is Kind.P2P]
     unproven = [h for h in moved if h.proof.standing is not ProofStatus.PROVEN]
@@ -163,7 +163,7 @@ def _assess_all(
     reported: Sequence[ProbePhase],
     counted_by: Sequence[tuple[str, str]],
 ) -> tuple[TrafficFinding, ...]:
-    """Every kind between every class of peers; what nothing used is not exercised."""
+    """Return every kind between every class of peers; what nothing used is not exercised."""
     output = lines(clean(completed.stdout), clean(completed.stderr))
     signs = configuration.transport.signs if configuration.transport else ()
     classes, hosts = exercised(ranks), len({rank.host for rank in ranks})
@@ -193,7 +193,7 @@ def _assess_all(
 
 
 def _label(traffic: Sequence[TrafficFinding], *, ended: bool, alone: bool) -> str:
-    """What ran; empty for a launch that failed before another lane was printed."""
+    """Return what ran; empty for a launch that failed before another lane was printed."""
     if ended:
         return lane_label(traffic) or (ALONE if alone else "not known")
     against = any(h.proof.standing is ProofStatus.CONTRADICTED for h in traffic)
@@ -201,7 +201,7 @@ def _label(traffic: Sequence[TrafficFinding], *, ended: bool, alone: bool) -> st
 
 
 def lane_label(traffic: Sequence[TrafficFinding]) -> str:
-    """The label of what ran: one lane, or each kind's where they differ; empty: nothing did.
+    """Return the label of what ran: one lane, or each kind's where they differ; empty: nothing did.
 
     `lnx (shm+lo)`, or `p2p lnx (shm+lo), one-sided sm, collective lnx (shm+lo)`.
     """
@@ -219,7 +219,8 @@ def lane_label(traffic: Sequence[TrafficFinding]) -> str:
 
 
 def _context(configuration: Configuration, completed: Completed) -> str:
-    """The output with what was set before it: a silent fallback prints nothing of its own."""
+    """Return the output with what was set before it: a silent fallback prints nothing of its
+    own."""
     settings = "\n".join(f"{row.name}={row.value}" for row in configuration.rows)
     return f"{settings}\n{completed.text()}"
 
@@ -248,8 +249,8 @@ def _explained(finding: Finding, known: Sequence[KnownIssue]) -> Finding:
 
 
 def _crash(code: int) -> signal.Signals | None:
-    """The signal that a program died by: minus its number, or 128 and its number from a launcher.
-    SIGTERM is not one: launchers send it to the other ranks when one of them gives up."""
+    """Return the signal that a program died by: minus its number, or 128 and its number from a
+    launcher. SIGTERM is not one: launchers send it to the other ranks when one of them gives up."""
     return next((number for number in CRASHES if code in (-number, 128 + number)), None)
 
 
@@ -264,7 +265,7 @@ def relevant_lines(output: str) -> list[str]:
 
 
 def _explanation(known: Sequence[KnownIssue]) -> tuple[str, str]:
-    """Why, and what to do, by the best known issue; empty without one."""
+    """Return why, and what to do, by the best known issue; empty without one."""
     if not known:
         return "", ""
     issue = known[0]
@@ -279,7 +280,7 @@ def _of_lanes(
     ended: bool,
     alone: bool = False,
 ) -> list[Finding]:
-    """Findings about what ran instead, what is not proven, and what took a lane of its own.
+    """Return findings about what ran instead, what is not proven, and what took a lane of its own.
     `ended`: the probe ended well; of one that did not, only its end is reported. `alone`: one rank
     was requested."""
     findings = _mismatches(asked, traffic, known)
@@ -312,7 +313,7 @@ def _of_lanes(
 
 
 def _overridden(configuration: Configuration) -> list[Finding]:
-    """Settings of the user that replace what forces the transport."""
+    """Report settings of the user that replace what forces the transport."""
     forced: dict[str, str | None] = {}
     findings = []
     for row in configuration.rows:
@@ -329,7 +330,7 @@ def _overridden(configuration: Configuration) -> list[Finding]:
 def _mismatches(
     asked: str, traffic: Sequence[TrafficFinding], known: Sequence[KnownIssue]
 ) -> list[Finding]:
-    """One error for each lane that ran instead, naming every kind that took it."""
+    """Return one error for each lane that ran instead, naming every kind that took it."""
     kinds: dict[tuple[str, str, str, str], list[str]] = {}
     for item in traffic:
         if item.proof.standing is ProofStatus.CONTRADICTED:
@@ -368,7 +369,8 @@ def _unreachable(transport: Transport | None, traffic: Sequence[TrafficFinding])
 def _of_phases(
     reported: Sequence[ProbePhase], ranks: Sequence[RankRecord], *, ended: bool
 ) -> list[Finding]:
-    """Findings about what MPI refused, and about a probe that reports less than it should."""
+    """Return findings about what MPI refused, and about a probe that reports less than it
+    should."""
     findings = []
     for phase in reported:
         if not phase.ok:

@@ -147,8 +147,8 @@ def _make_records(plan: GraftPlan | None, scratch: Path, number: int) -> Path:
 def _causes(
     request: LaunchRequest, ended: Completed, came: int, nodes: Nodes
 ) -> tuple[Finding, ...]:
-    """Why a launch went wrong, as far as it printed or recorded, and its nodes answer; `came`:
-    ranks that were in MPI."""
+    """Return why a launch went wrong, as far as it printed or recorded, and its nodes answer;
+    `came`: ranks that were in MPI."""
     allocation, layout = request.allocation, request.layout
     hosts = () if allocation.here else allocation.hosts[: layout.nodes]
     slurm = allocation.scheduler == "slurm"
@@ -214,8 +214,8 @@ def _prefix() -> str:
 
 
 def _host_prefix() -> str:
-    """The host whose process numbers they are: two clusters that share a home folder may both have
-    an n1, and a container may have its host's name and processes of its own."""
+    """Return the host whose process numbers they are: two clusters that share a home folder may
+    both have an n1, and a container may have its host's name and processes of its own."""
     counted = boot_id()
     with contextlib.suppress(OSError):
         counted += str(Path("/proc/self/ns/pid").readlink())
@@ -247,8 +247,8 @@ TMPDIR_FIX = "set TMPDIR and MPIGRAFT_HOME to folders of another file system"
 
 
 def preloadable_natives(programs: Natives) -> Natives:
-    """Programs whose witness can be preloaded as often as a kept job is started: a copy in the
-    cache where mpigraft lies in a folder with a blank or a colon. Raises MissingError where the
+    """Return programs whose witness can be preloaded as often as a kept job is started: a copy in
+    the cache where mpigraft lies in a folder with a blank or a colon. Raises MissingError where the
     cache does too."""
     if not BLANK.search(str(programs.witness)):
         return programs
@@ -326,7 +326,7 @@ def evidence_of(
 
 
 def _config_files(configuration: Configuration, surroundings: Surroundings) -> Iterator[Finding]:
-    """What may be the cause and is in no command line."""
+    """Yield what may be the cause and is in no command line."""
     if files := mpi_config_files(configuration, surroundings).with_settings():
         yield Finding.of("config-files", files=", ".join(files))
 

@@ -36,9 +36,9 @@ def verify_wireup(
     keep: bool = True,
     surroundings: Surroundings = OWN_SURROUNDINGS,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a launcher for this configuration: two ranks are started, on two nodes
-    where `layout` says so, and have to be one world. Nothing, where they were on this boot and of
-    nodes that last (`keep`), and no configuration file or library has changed since."""
+    """Return what is wrong with a launcher for this configuration: two ranks are started, on two
+    nodes where `layout` says so, and have to be one world. Nothing, where they were on this boot
+    and of nodes that last (`keep`), and no configuration file or library has changed since."""
     pair = layout or Layout(1, 2, bind="none")
     key = _wireup_key(configuration, programs, pair, surroundings)
     if keep and cache.get("starting", key) is True:
@@ -60,7 +60,7 @@ def verify_wireup(
 def _wireup_key(
     configuration: Configuration, programs: Natives, layout: Layout, surroundings: Surroundings
 ) -> str:
-    """Names launcher, PMI, libraries and nodes: another boot may bring another Slurm."""
+    """Name launcher, PMI, libraries and nodes: another boot may bring another Slurm."""
     by, mpi = configuration.launcher, configuration.mpi
     return digest(
         {
@@ -84,7 +84,7 @@ def _start_failure(configuration: Configuration, ended: Completed) -> Finding:
 
 
 def _last(text: str) -> Iterable[str]:
-    """The last line that is not of the launcher's own clearing up."""
+    """Return the last line that is not of the launcher's own clearing up."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     own = [line for line in lines if not line.startswith(("srun:", "slurmstepd"))]
     return (own or lines)[-1:]

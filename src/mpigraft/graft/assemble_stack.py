@@ -179,7 +179,7 @@ def _refuse_unfit(guest: StackGuest, machine: Machine, *, whole: bool) -> Iterat
 
 
 def _inputs(guest: StackGuest, mpi: GuestMpi) -> Iterator[str]:
-    """Files whose change shows another generation, or an injection where there was none."""
+    """Yield files whose change shows another generation, or an injection where there was none."""
     yield guest.program.path
     yield guest.program.interpreter
     yield mpi.libmpi

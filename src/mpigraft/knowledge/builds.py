@@ -69,7 +69,7 @@ class Patch:
             raise RowError("file", "does not end with .patch")
 
     def suits(self, version: str, present: Collection[str]) -> bool:
-        """Whether a version wants it where all these are present."""
+        """Return whether a version wants it where all these are present."""
         return version_numbers(version) in self.versions and all(
             not some or not set(some).isdisjoint(present) for some in (self.on, self.besides)
         )
@@ -99,11 +99,11 @@ class Option:
     needs: tuple[str, ...] = ()  # packages that it wants besides
 
     def applies(self, present: Collection[str]) -> bool:
-        """Whether it has a say where all these are present."""
+        """Return whether it has a say where all these are present."""
         return (not self.beside or self.beside in present) and self.without not in present
 
     def words(self, present: Collection[str]) -> tuple[str, ...]:
-        """What configure gets where all these are present."""
+        """Return what configure gets where all these are present."""
         return self.present if not self.package or self.package in present else self.absent
 
 
@@ -145,17 +145,17 @@ class Package:
         return tuple(sorted(known, key=version_numbers, reverse=True))
 
     def options_of(self, version: str) -> tuple[Option, ...]:
-        """The options that a version has."""
+        """Return the options that a version has."""
         numbers = version_numbers(version)
         return tuple(option for option in self.options if numbers in option.versions)
 
     def gives(self, interface: str, version: str, present: Collection[str]) -> bool:
-        """Whether a version can have an interface where all these are present."""
+        """Return whether a version can have an interface where all these are present."""
         options = self.options_of(version)
         return any(o.package == interface and o.applies(present) for o in options)
 
     def brings(self, version: str) -> Mapping[str, str]:
-        """What a version builds for itself: package to version."""
+        """Return what a version builds for itself: package to version."""
         return {n: v for row in self.bundles if row.version == version for n, v in row.brings}
 
 
@@ -205,7 +205,7 @@ class Interface:
     part: str = ""  # of the language; empty: any
 
     def sonames(self, needed: Iterable[str], abi: Abi) -> list[str]:
-        """Those of some sonames that are libraries of this interface, of one ABI."""
+        """Return those of some sonames that are libraries of this interface, of one ABI."""
         return [
             soname
             for soname in needed
@@ -260,8 +260,8 @@ class Clash:
     def meets(
         self, versions: Mapping[str, str], features: Collection[str], patches: Collection[str] = ()
     ) -> bool:
-        """Whether it holds for these versions, empty where they are not known, on a machine with
-        these features, and with these patches."""
+        """Return whether it holds for these versions, empty where they are not known, on a machine
+        with these features, and with these patches."""
         present = set(features) | set(versions)
         return (
             _within(versions.get(self.package), self.versions)
@@ -299,7 +299,7 @@ class PlanTable:
 
 
 def packages() -> Mapping[str, Package]:
-    """All packages, by id."""
+    """Return all packages, by id."""
     return {row.id: row for row in load_table(PackageTable, "builds/packages.toml").packages}
 
 

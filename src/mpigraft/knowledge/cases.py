@@ -26,19 +26,19 @@ class ApplicationCase:
 
 
 def case_names() -> tuple[str, ...]:
-    """The names of all cases, sorted."""
+    """Return the names of all cases, sorted."""
     folder = files("mpigraft.knowledge").joinpath(FOLDER)
     names = (file.name for file in folder.iterdir())
     return tuple(sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING)))
 
 
 def case_text(name: str) -> str:
-    """The campaign file of a case, as it stands. Raises UsageError for a name of none."""
+    """Return the campaign file of a case, as it stands. Raises UsageError for a name of none."""
     return str(_file(name).read_text(encoding="utf-8"))
 
 
 def load_case(name: str) -> ApplicationCase:
-    """The row of a case. Raises UsageError for a name of none."""
+    """Return the row of a case. Raises UsageError for a name of none."""
     _file(name)
     file = f"{FOLDER}/{name}{ENDING}"
     return read_table(ApplicationCase, load_document(file)["case"], f"{file}, case")

@@ -49,7 +49,7 @@ class Aspect:
         return (*self.differs, *self.users)
 
     def is_usual(self, engine: str, *, root: bool) -> bool:
-        """Whether a job of root, or of a user, has what is usual under an engine."""
+        """Return whether a job of root, or of a user, has what is usual under an engine."""
         return engine not in dict(self.differs if root else self.exceptions)
 
 

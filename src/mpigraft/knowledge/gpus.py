@@ -64,7 +64,7 @@ class GpuTable:
 
 
 def gpu_table() -> GpuTable:
-    """Both tables of the file."""
+    """Return both tables of the file."""
     return load_table(GpuTable, "gpus.toml")
 
 

@@ -90,8 +90,8 @@ def load_document(name: str) -> Document:
 
 
 def load_table(kind: type[Row], name: str) -> Row:
-    """The rows of a TOML file of this package, read and checked once. Raises UsageError for a
-    wrong one."""
+    """Return the rows of a TOML file of this package, read and checked once. Raises UsageError for
+    a wrong one."""
     table: Row = _loaded(typing.cast(Any, kind), name)
     return table
 
@@ -102,8 +102,8 @@ def _loaded(kind: Any, name: str) -> Any:
 
 
 def read_table(kind: type[Row], data: Any, where: str) -> Row:
-    """The row of class `kind` in a table; a whole file is one too, whose fields are its lists of
-    rows. Raises UsageError, which names `where` and the key."""
+    """Return the row of class `kind` in a table; a whole file is one too, whose fields are its
+    lists of rows. Raises UsageError, which names `where` and the key."""
     if not isinstance(data, Mapping):
         raise UsageError.of("table-not-a-table", where=where, kind=type(data).__name__)
     shape: Any = kind
@@ -136,14 +136,14 @@ def _fields(kind: type, data: Mapping[str, Any], where: str) -> Iterator[tuple[s
 
 @functools.cache
 def described(kind: type) -> tuple[tuple[dataclasses.Field[Any], Any], ...]:
-    """The fields that are read, each with its type."""
+    """Return the fields that are read, each with its type."""
     hints = typing.get_type_hints(kind)
     read = (field for field in dataclasses.fields(kind) if not rules_of(field).other)
     return tuple((field, _element(hints[field.name], field)) for field in read)
 
 
 def _element(hint: Any, field: dataclasses.Field[Any]) -> Any:
-    """The type without its None; of a field that takes the rest, that of each value."""
+    """Return the type without its None; of a field that takes the rest, that of each value."""
     if isinstance(hint, types.UnionType) and types.NoneType in hint.__args__:
         (hint,) = (part for part in hint.__args__ if part is not types.NoneType)
     return hint.__args__[0].__args__[1] if rules_of(field).rest else hint
@@ -173,7 +173,7 @@ class Given:
         return self.named or f"{self.where}, key {self.key}:"
 
     def unfit(self, wanted: str) -> UsageError:
-        """The error for a value of the wrong type."""
+        """Return the error for a value of the wrong type."""
         example = self.rules.example
         advice = f"for example {self.key} = {example}" if example else ""
         value = as_written(self.value)
@@ -182,7 +182,7 @@ class Given:
         )
 
     def read(self) -> Any:
-        """The value as the type that its field wants. Raises UsageError."""
+        """Return the value as the type that its field wants. Raises UsageError."""
         origin, arguments = typing.get_origin(self.hint), typing.get_args(self.hint)
         if self.rules.read:
             return self.rules.read(self)
@@ -218,7 +218,7 @@ class Given:
             raise UsageError.of("value-invalid", place=self.place, error=error) from None
 
     def _bytes(self) -> int:
-        """Bytes of `4194304`, `4M` or `4MiB`: K, M, G and T are powers of 1024."""
+        """Return bytes of `4194304`, `4M` or `4MiB`: K, M, G and T are powers of 1024."""
         match = SIZE.fullmatch(self.value)
         if match is None:
             raise self.unfit("a number of bytes")
@@ -265,7 +265,7 @@ class Given:
         return tuple(replace(self, value=word, hint=kind)._single() for word in words)
 
     def _pairs(self) -> tuple[tuple[str, str], ...]:
-        """A table of names to texts, in the order of the file."""
+        """Return a table of names to texts, in the order of the file."""
         if type(self.value) is not dict:
             raise self.unfit("a table")
         for name, text in self.value.items():
@@ -274,7 +274,8 @@ class Given:
         return tuple(self.value.items())
 
     def _pattern(self) -> re.Pattern[str]:
-        """One pattern for a text, or for a list of them; of none, one that matches nothing."""
+        """Return one pattern for a text, or for a list of them; of none, one that matches
+        nothing."""
         words = self.value if isinstance(self.value, list) else [self.value]
         if self.value == "" or (not words and self.rules.nonempty):
             raise UsageError.of("value-empty", place=self.place)
@@ -288,8 +289,8 @@ class Given:
 
 
 def _rows(kind: type, tables: Collection[Any], given: Given) -> tuple[Any, ...]:
-    """The rows of a list of tables, called by their ids where they have some. Raises UsageError
-    for two of one id."""
+    """Return the rows of a list of tables, called by their ids where they have some. Raises
+    UsageError for two of one id."""
     rows: list[Any] = []
     ids: set[Any] = set()
     for number, table in enumerate(tables, 1):

@@ -58,7 +58,8 @@ class Rows:
 
 
 def read(data: Document, file: str = "sonames.toml") -> SonameTable:
-    """The rows of a document. Raises UsageError for a wrong row, or two rows of one binding."""
+    """Return the rows of a document. Raises UsageError for a wrong row, or two rows of one
+    binding."""
     rows = read_table(Rows, data, file)
     return SonameTable(
         tuple((row.soname, Binding(row.abi, row.language, row.part)) for row in rows.binding),
@@ -79,7 +80,7 @@ def binding_of(soname: str) -> Binding | None:
 
 
 def is_libmpi(*names: str) -> bool:
-    """Whether a library of one of these names has MPI's C functions."""
+    """Return whether a library of one of these names has MPI's C functions."""
     return any((binding := binding_of(name)) and binding.language == "c" for name in names)
 
 

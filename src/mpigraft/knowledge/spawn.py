@@ -53,7 +53,7 @@ class SpawnTable:
 
 
 def rows() -> tuple[Spawn, ...]:
-    """This package's table."""
+    """Return this package's table."""
     return load_table(SpawnTable, "spawn.toml").spawn
 
 

@@ -60,7 +60,7 @@ def cpu_targets(machine: str, cpuinfo: str) -> tuple[str, ...]:
 
 
 def is_network_library(soname: str, holds: str) -> bool:
-    """Whether a library of this name is the libfabric or UCX that `holds` names."""
+    """Return whether a library of this name is the libfabric or UCX that `holds` names."""
     rows = load_table(StackTable, "stacks.toml").override
     return any(row.holds == holds and row.sonames.fullmatch(soname) for row in rows)
 

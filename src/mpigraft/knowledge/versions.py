@@ -37,7 +37,7 @@ class Range:
         return ",".join(f"{sign}{'.'.join(map(str, v))}" for sign, v in bounds if v is not None)
 
     def meets(self, other: Range) -> bool:
-        """Whether some version is in both; `low` is in its range, so `high` decides."""
+        """Return whether some version is in both; `low` is in its range, so `high` decides."""
         lows = [r.low for r in (self, other) if r.low is not None]
         highs = [r.high for r in (self, other) if r.high is not None]
         return not lows or not highs or max(lows) < min(highs)

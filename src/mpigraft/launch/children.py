@@ -31,7 +31,7 @@ def children_script(request: LaunchRequest) -> Path | None:
 
 
 def children_rows(request: LaunchRequest) -> tuple[EnvRow, ...]:
-    """What ranks, and children too, need to know to start children as ranks."""
+    """Return what ranks, and children too, need to know to start children as ranks."""
     if (script := children_script(request)) is None:
         return ()
     values = {CHILDREN_VARIABLE: str(script), FOLDER_VARIABLE: str(request.cwd)}

@@ -90,7 +90,7 @@ def _children(
     context: EngineContext | None,
     environment: Mapping[str, str],
 ) -> tuple[tuple[Path, str], ...]:
-    """The file of what ranks start, each in a container of its own."""
+    """Return the file of what ranks start, each in a container of its own."""
     alone = context and replace(context, ranks_per_node=1)
     rows = _rows(request, order, alone)
     return children.children_files(request, rows, alone, environment)
@@ -100,7 +100,7 @@ def _children(
 
 
 def _order(request: LaunchRequest) -> Order:
-    """The order without its programs. Raises MissingError as `prepare_launch`."""
+    """Return the order without its programs. Raises MissingError as `prepare_launch`."""
     mpi, path = _parts(request)
     allocation, layout = request.allocation, request.layout
     plan, launcher = request.configuration.graft, request.configuration.launcher
@@ -127,7 +127,7 @@ def _order(request: LaunchRequest) -> Order:
 
 
 def _parts(request: LaunchRequest) -> tuple[MpiInstall, Path]:
-    """The MPI and its launcher's program."""
+    """Return the MPI and its launcher's program."""
     configuration = request.configuration
     mpi = configuration.mpi
     if mpi is None:
@@ -142,15 +142,15 @@ def _parts(request: LaunchRequest) -> tuple[MpiInstall, Path]:
 
 
 def _groups(request: LaunchRequest) -> tuple[Group, ...]:
-    """All programs; the first has the ranks that no other one takes."""
+    """Return all programs; the first has the ranks that no other one takes."""
     others = request.other_programs
     rest = request.layout.ranks_per_node - sum(other.ranks_per_node for other in others)
     return (Group(rest, request.program), *others)
 
 
 def _crowded(layout: Layout, allocation: Allocation, cores: int | None) -> bool:
-    """Whether threads have to share cores: those that this process may use, or the CPUs that a job
-    was granted, which not every scheduler enforces."""
+    """Return whether threads have to share cores: those that this process may use, or the CPUs that
+    a job was granted, which not every scheduler enforces."""
     own = _own_cores() if cores is None else cores
     granted = granted_cpus(allocation, layout.nodes)
     return layout.ranks_per_node * layout.threads > min(own, *granted)
@@ -170,8 +170,8 @@ def _own_cores(cpus: Iterable[int] | None = None, system: Path = CPUS) -> int:
 
 
 def _uneven(allocation: Allocation) -> bool:
-    """Whether a node may have other CPUs than this one. The nodes of a job that has all CPUs of
-    each are alike."""
+    """Return whether a node may have other CPUs than this one. The nodes of a job that has all CPUs
+    of each are alike."""
     whole = bool(allocation.cpus) and min(allocation.cpus) >= (os.cpu_count() or 1)
     return not allocation.here and not whole
 
@@ -185,8 +185,8 @@ def _over_slingshot(configuration: Configuration) -> bool:
 
 
 def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -> list[EnvRow]:
-    """Every row; a later one of a name wins. The witness goes before whatever else is preloaded,
-    so that it meets MPI_Init first; what traces comes next."""
+    """Return every row; a later one of a name wins. The witness goes before whatever else is
+    preloaded, so that it meets MPI_Init first; what traces comes next."""
     plan, transport = request.configuration.graft, request.configuration.transport
     kind = LAUNCHERS[request.launcher_kind]
     rows = [
@@ -229,9 +229,9 @@ def rows_for_launcher(kind: Launcher, rows: Iterable[EnvRow]) -> Iterator[EnvRow
 
 
 def _guard(request: LaunchRequest) -> tuple[str, ...]:
-    """The guard ends every process of the launch. The launcher reads nothing: Open MPI 5.0.11
-    never ends what it sends on, and MPICH 5.0.2 gives up where a rank reads slowly; `stdin` goes
-    past it."""
+    """Return the guard ends every process of the launch. The launcher reads nothing: Open MPI
+    5.0.11 never ends what it sends on, and MPICH 5.0.2 gives up where a rank reads slowly; `stdin`
+    goes past it."""
     times = ("--limit", f"{request.limit_s:g}", "--grace", f"{request.grace_s:g}")
     parent = os.getpid() if request.parent is None else request.parent
     return (
@@ -245,8 +245,8 @@ def _engine(
     words: tuple[str, ...],
     environment: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """The engine around a rank's words, inside of the launcher. The launcher's own libraries are
-    no libraries for the engine's program."""
+    """Return the engine around a rank's words, inside of the launcher. The launcher's own libraries
+    are no libraries for the engine's program."""
     engine = wrap_program(plan, context, words)
     unset = [word for name in children.LOADER if name in environment for word in ("-u", name)]
     return (env.ENV, *unset, *engine) if unset and engine != words else engine
@@ -255,7 +255,7 @@ def _engine(
 def _engine_around_launcher(
     plan: GraftPlan, context: EngineContext, rows: list[EnvRow], words: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The engine around a launcher that lies in the guest."""
+    """Return the engine around a launcher that lies in the guest."""
     outer = [replace(r, scope=Scope.RANK) for r in rows if r.scope is not Scope.RANK]
     start = env.rank_argv(outer, words, plan.guest.env_program or env.ENV)
     return wrap_program(plan, context, start)

@@ -68,14 +68,15 @@ def render_launchers(
 
 
 def _mpis(kind: str, machine: Machine) -> list[MpiInstall]:
-    """One of each family that the launcher starts here; hydra has other options for Intel's."""
+    """Return one of each family that the launcher starts here; hydra has other options for
+    Intel's."""
     own = [mpi for mpi in machine.mpis if mpi.usable and mpi.launcher_kind == kind]
     families = {mpi.family: mpi for mpi in reversed(own)}
     return [*families.values()] or [_stand_in(kind)]
 
 
 def _stand_in(kind: str) -> MpiInstall:
-    """An MPI of which only the family is known: most options depend on no more."""
+    """Return an MPI of which only the family is known: most options depend on no more."""
     family = FAMILIES.get(kind, Family.MPICH)
     return MpiInstall("", family, "", Abi.MPICH, launcher_kind=kind, usable=False)
 

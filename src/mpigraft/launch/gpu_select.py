@@ -44,9 +44,9 @@ def rank_prefix(
     node_variables: tuple[str, ...],
     stdin: StdinOptions | None = None,
 ) -> tuple[str, ...]:
-    """The program at `path` and its options; nothing where no GPUs were chosen and standard input
-    is left to the launcher. The first of `node_variables` that is set tells a rank its number on
-    its node. Raises UsageError where there is none, and for GPUs of an unknown vendor."""
+    """Return the program at `path` and its options; nothing where no GPUs were chosen and standard
+    input is left to the launcher. The first of `node_variables` that is set tells a rank its number
+    on its node. Raises UsageError where there is none, and for GPUs of an unknown vendor."""
     options: dict[str, str] = {}
     if placement.gpus:
         if not node_variables:
@@ -67,10 +67,10 @@ def rank_prefix(
 def wrap_words(
     prefix: tuple[str, ...], path: Path, words: tuple[str, ...], program: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """A rank's words behind `prefix`, which `rank_prefix` gave. Where that is empty, they stand
-    behind the program at `path` alone if a launcher might not pass every word of `program`, with
-    which they end. Of words before it, an engine's, only a colon is unsafe: many long options were
-    tried and arrived."""
+    """Return a rank's words behind `prefix`, which `rank_prefix` gave. Where that is empty, they
+    stand behind the program at `path` alone if a launcher might not pass every word of `program`,
+    with which they end. Of words before it, an engine's, only a colon is unsafe: many long options
+    were tried and arrived."""
     if not prefix and ":" not in words and all(map(HARMLESS.fullmatch, program)):
         return words
     prefix = prefix or (str(path), "--")
@@ -98,7 +98,7 @@ def encode_word(word: str) -> tuple[str, ...]:
 
 
 def is_binary(word: str) -> bool:
-    """Whether it has bytes that are not UTF-8."""
+    """Return whether it has bytes that are not UTF-8."""
     return word != os.fsencode(word).decode("utf-8", "replace")
 
 
@@ -106,8 +106,8 @@ def is_binary(word: str) -> bool:
 
 
 def gpu_environment(placement: Placement) -> tuple[EnvRow, ...]:
-    """The rows that are the same for all ranks: how GPUs are counted, and variables that would
-    choose among them a second time."""
+    """Return the rows that are the same for all ranks: how GPUs are counted, and variables that
+    would choose among them a second time."""
     if not placement.gpus:
         return ()
     variables = gpu_variables(placement.vendor)
@@ -118,5 +118,5 @@ def gpu_environment(placement: Placement) -> tuple[EnvRow, ...]:
 
 
 def visible_gpus(placement: Placement, local: int) -> str:
-    """What the rank of this number on its node must see: `ROCR_VISIBLE_DEVICES=4`."""
+    """Return what the rank of this number on its node must see: `ROCR_VISIBLE_DEVICES=4`."""
     return f"{gpu_variables(placement.vendor).variable}={placement.gpus[local]}"

@@ -77,8 +77,8 @@ def groups_of(level: str, cpu: Cpu) -> tuple[tuple[int, ...], ...]:
 
 
 def _homes(layout: Layout, cpu: Cpu, nearest: Sequence[Core]) -> list[list[Core]]:
-    """The `threads` cores of each rank. Ranks with GPUs and no mapping of their own go where the
-    GPUs are, if all of them find room there."""
+    """Return the `threads` cores of each rank. Ranks with GPUs and no mapping of their own go where
+    the GPUs are, if all of them find room there."""
     ranks, threads, cores = layout.ranks_per_node, layout.threads, cores_of(cpu)
     by_gpu = nearest and layout.map_by in ("core", "node")
     for groups in (sorted(set(nearest)) if by_gpu else (), groups_of(layout.map_by, cpu)):
@@ -94,8 +94,8 @@ def _homes(layout: Layout, cpu: Cpu, nearest: Sequence[Core]) -> list[list[Core]
 
 
 def _quotas(ranks: int, rooms: Sequence[int]) -> list[int]:
-    """How many ranks each group takes: the same number, or one more, as far as there is room. A
-    core that the system keeps for itself makes one group smaller than its sisters."""
+    """Return how many ranks each group takes: the same number, or one more, as far as there is
+    room. A core that the system keeps for itself makes one group smaller than its sisters."""
     count = len(rooms)
     bounds = [-(-n * ranks // count) for n in range(count + 1)]
     quotas = [
@@ -136,9 +136,9 @@ def _no_room(layout: Layout, cpu: Cpu) -> UsageError:
 
 
 def _widened(home: Iterable[Core], layout: Layout, cpu: Cpu) -> tuple[int, ...]:
-    """All CPUs of what the rank is bound to: its own cores, or each cache, domain or socket that
-    one of them lies in. Raises UsageError where none is known: its own cores are less than what
-    was asked for."""
+    """Return all CPUs of what the rank is bound to: its own cores, or each cache, domain or socket
+    that one of them lies in. Raises UsageError where none is known: its own cores are less than
+    what was asked for."""
     own = {c for core in home for c in core}
     if layout.bind == "core":
         return tuple(sorted(own))
@@ -154,9 +154,9 @@ def _widened(home: Iterable[Core], layout: Layout, cpu: Cpu) -> tuple[int, ...]:
 def _chosen_gpus(
     homes: Sequence[Sequence[Core]], cpu: Cpu, nearest: Sequence[Core]
 ) -> tuple[int, ...]:
-    """The GPU of each rank, as near as can be while none has more ranks than it must: first those
-    that have one beside them, then those of the same domain, of the same socket, and the rest.
-    Among equals the nearest in number wins: domains are numbered as they lie, as a rule."""
+    """Return the GPU of each rank, as near as can be while none has more ranks than it must: first
+    those that have one beside them, then those of the same domain, of the same socket, and the
+    rest. Among equals the nearest in number wins: domains are numbered as they lie, as a rule."""
     most = -(-len(homes) // len(nearest)) if nearest else 0
     load = [0] * len(nearest)
     chosen: dict[int, int] = {}

@@ -27,12 +27,13 @@ class RankWrapper:
     inner_path: Path
 
     def inside_launcher(self, words: Words, program: Words) -> Words:
-        """Words of a rank that every launcher passes unchanged; they end in those of `program`."""
+        """Return words of a rank that every launcher passes unchanged; they end in those of
+        `program`."""
         return wrap_words(self.outer, self.outer_path, words, program)
 
     def inside_engine(self, words: Words, program: Words) -> Words:
-        """The same for what the engine starts: where it has to fetch standard input, and for bytes
-        that are not UTF-8, which Apptainer 1.4.5 replaces."""
+        """Return the same for what the engine starts: where it has to fetch standard input, and for
+        bytes that are not UTF-8, which Apptainer 1.4.5 replaces."""
         if self.inner or any(map(is_binary, program)):
             prefix = self.inner or (str(self.inner_path), "--")
             return wrap_words(prefix, self.inner_path, words, program)

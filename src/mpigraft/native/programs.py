@@ -90,7 +90,7 @@ def benchmarks() -> dict[str, bool]:
 
 
 def own_benchmarks() -> tuple[str, ...]:
-    """The benchmarks that OSU has not, or makes in another way."""
+    """Return the benchmarks that OSU has not, or makes in another way."""
     return tuple(name for name, of_osu in benchmarks().items() if not of_osu)
 
 
@@ -107,7 +107,7 @@ def programs() -> dict[str, Program]:
 
 
 def unlinked() -> list[Program]:
-    """The programs that need nothing of an MPI."""
+    """Return the programs that need nothing of an MPI."""
     return [program for program in programs().values() if program.links == "none"]
 
 
@@ -139,20 +139,20 @@ class Natives:
 
     @staticmethod
     def guard_for(architecture: str) -> Path | None:
-        """The guard alone, which serves every MPI; None where none was made."""
+        """Return the guard alone, which serves every MPI; None where none was made."""
         guard = PREBUILT / architecture / GUARD
         return guard if os.access(guard, os.X_OK) else None
 
     @staticmethod
     def mini_for(architecture: str) -> tuple[Path, ...]:
-        """The prebuilt mini-apps, one program for each ABI."""
+        """Return the prebuilt mini-apps, one program for each ABI."""
         paths = (PREBUILT / architecture / abi / MINI for abi in Abi)
         return tuple(path for path in paths if os.access(path, os.X_OK))
 
     @staticmethod
     def mini_of(mpi: MpiInstall, architecture: str, build: str) -> tuple[Path, ...]:
-        """The mini-apps that may fit `mpi`: the prebuilt ones, or those built for it now. Raises
-        as `choose_natives`."""
+        """Return the mini-apps that may fit `mpi`: the prebuilt ones, or those built for it now.
+        Raises as `choose_natives`."""
         if build == "prebuilt":
             return Natives.mini_for(architecture)
         return (choose_tool(MINI, mpi, architecture, build),)
@@ -166,12 +166,12 @@ class Natives:
 
     @staticmethod
     def built_folder() -> Path:
-        """The folder below which programs are built here."""
+        """Return the folder below which programs are built here."""
         return folders().data / "native"
 
     @staticmethod
     def replay_for(abi: str, architecture: str) -> Path:
-        """The program that replays records on MPIs of an ABI, whether it was made or not."""
+        """Return the program that replays records on MPIs of an ABI, whether it was made or not."""
         return PREBUILT / architecture / abi / REPLAY
 
 
@@ -246,7 +246,7 @@ def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
 
 
 def sources() -> dict[str, Path]:
-    """Every C file that a build reads, by its path below native/, in one order."""
+    """Return every C file that a build reads, by its path below native/, in one order."""
     return {str(path.relative_to(SOURCES)): path for path in sorted(SOURCES.glob("*/*.[ch]"))}
 
 
@@ -275,7 +275,7 @@ def _built(mpi: MpiInstall, architecture: str) -> Natives:
 
 
 def _built_here() -> list[Program]:
-    """The programs of a build: the preloaded library of an ABI's types is in none."""
+    """Return the programs of a build: the preloaded library of an ABI's types is in none."""
     return [
         program
         for program in programs().values()
@@ -285,7 +285,7 @@ def _built_here() -> list[Program]:
 
 
 def _compiler(architecture: str) -> Path | None:
-    """The compiler of programs that need no MPI; None: take the prebuilt ones."""
+    """Return the compiler of programs that need no MPI; None: take the prebuilt ones."""
     if all((PREBUILT / architecture / program.name).is_file() for program in unlinked()):
         return None
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):

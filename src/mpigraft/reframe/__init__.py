@@ -13,7 +13,7 @@ CLASS = "MpigraftCheck"
 
 
 def __getattr__(name: str) -> Any:
-    """The class. Raises AttributeError for any other name, MissingError without ReFrame."""
+    """Return the class. Raises AttributeError for any other name, MissingError without ReFrame."""
     if name != CLASS:
         raise AttributeError(f"mpigraft.reframe exports no {name!r}")
     return getattr(import_module("mpigraft.reframe.checks"), name)

@@ -90,7 +90,7 @@ class MpigraftCheck(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def campaign_is_whole(self) -> Any:
-        """The campaign ended, has values, and nothing is slower if that was asked."""
+        """Return the campaign ended, has values, and nothing is slower if that was asked."""
         if self.job.exitcode != 0:
             reason = read_error(Path(self.stagedir) / self.job.stderr)
             return sn.assert_true(

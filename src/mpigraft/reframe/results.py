@@ -32,8 +32,8 @@ CI_TAG = "CI"
 
 
 def layout_of(scale: str, cores: int) -> tuple[int, int]:
-    """Nodes and ranks on each for a scale on nodes of so many cores; 0 ranks where such a node is
-    too small. Raises KeyError for an unknown scale."""
+    """Return nodes and ranks on each for a scale on nodes of so many cores; 0 ranks where such a
+    node is too small. Raises KeyError for an unknown scale."""
     row = SCALES[scale]
     if "node_part" in row:
         return row["num_nodes"], cores // row["node_part"]

@@ -96,7 +96,7 @@ def load_report(
 def _values(
     store: Store, campaign: CampaignRecord
 ) -> tuple[tuple[ValueRow, ...], tuple[ValueRow, ...]]:
-    """Values that configurations are compared by, and values of single links."""
+    """Return values that configurations are compared by, and values of single links."""
     from mpigraft.analysis import is_link
 
     every = store.values(campaign.id)

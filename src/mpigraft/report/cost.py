@@ -113,7 +113,7 @@ def round_seconds(launches: tuple[LaunchRecord, ...]) -> float | None:
 
 
 def deciding(data: ReportData) -> str:
-    """How many rounds would decide the inconclusive cells; empty when nothing can be said.
+    """Return how many rounds would decide the inconclusive cells; empty when nothing can be said.
 
     Two marks rather than one: the last few cells lie on the margin itself and would ask for
     more rounds than anyone will run.
@@ -157,7 +157,7 @@ def _needed(data: ReportData) -> tuple[int, int] | None:
 
 
 def _loses_launches(group: CellGroup) -> bool:
-    """Whether launches that failed hold it back, which more rounds do not mend."""
+    """Return whether launches that failed hold it back, which more rounds do not mend."""
     return group.completion is not None and bool(group.completion.loser)
 
 

@@ -58,7 +58,7 @@ def curves(data: ReportData) -> str:
 
 
 def has_curve(section: Section) -> bool:
-    """Whether there is a curve to draw: two sizes at least."""
+    """Return whether there is a curve to draw: two sizes at least."""
     return sum(size > 0 for size in section.sizes) > 1
 
 
@@ -66,7 +66,7 @@ Sizes = Mapping[tuple[str, ...], set[int]]
 
 
 def sizes_of(values: Iterable[ValueRow]) -> Sizes:
-    """All sizes that were measured, by benchmark, metric, layout and buffers."""
+    """Return all sizes that were measured, by benchmark, metric, layout and buffers."""
     sizes: dict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in values:
         sizes[row.benchmark, row.metric, row.layout, row.buffers].add(row.size)
@@ -74,7 +74,7 @@ def sizes_of(values: Iterable[ValueRow]) -> Sizes:
 
 
 def missing_sizes(section: Section, measured: Sizes) -> set[int]:
-    """Sizes between a section's at which no configuration was compared."""
+    """Return sizes between a section's at which no configuration was compared."""
     where = (section.benchmark, section.metric, section.layout, section.buffers)
     sizes = section.sizes
     return {s for s in measured.get(where, ()) if sizes[0] < s < sizes[-1]}.difference(sizes)
@@ -183,7 +183,7 @@ def _band(band: dict[int, tuple[float, float]], sizes: tuple[int, ...]) -> list[
 
 
 def _interval(cell: Cell) -> tuple[float | None, float | None]:
-    """Its bounds; none where they say nothing, since nobody can draw them."""
+    """Return its bounds; none where they say nothing, since nobody can draw them."""
     if cell.low is None or cell.high is None or not numbers.is_informative(cell.low, cell.high):
         return None, None
     return _figure(cell.low), _figure(cell.high)

@@ -17,7 +17,7 @@ ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 
 
 def report_findings(data: ReportData) -> tuple[Finding, ...]:
-    """All findings, worst first, each once; those of a configuration start with its id."""
+    """Return all findings, worst first, each once; those of a configuration start with its id."""
     findings = [
         *data.comparison.findings, *_evidence(data), *_no_evidence(data), *_failed(data),
         *_scattered(data),
@@ -92,8 +92,8 @@ def _failed(data: ReportData) -> list[Finding]:
 
 
 def _scattered(data: ReportData) -> list[Finding]:
-    """Values whose samples lie far apart, in one finding: of each configuration in how many of its
-    launches, by benchmark; those that have it most often first."""
+    """Return values whose samples lie far apart, in one finding: of each configuration in how many
+    of its launches, by benchmark; those that have it most often first."""
     names = labels(data)
     started = Counter(launch.configuration for launch in data.launches)
     counts: dict[tuple[str, Finding], dict[str, Counter[str]]] = {}

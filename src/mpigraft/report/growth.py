@@ -25,14 +25,14 @@ UNKNOWN = "whether ranks had a core each is not known"
 
 
 def growths(data: ReportData) -> tuple[Growth, ...]:
-    """Every series that could be one: two numbers of ranks or more."""
+    """Return every series that could be one: two numbers of ranks or more."""
     reasons = unclear_cores(data)
     return fit_growth(data.values, labels(data), reasons, allocations=data.allocations)
 
 
 def growths_to_show(data: ReportData) -> list[Growth]:
-    """Those for a person: collectives have two in every campaign of two layouts, and that those
-    have no law need not be said; of a start-up cost it is what was asked for."""
+    """Return those for a person: collectives have two in every campaign of two layouts, and that
+    those have no law need not be said; of a start-up cost it is what was asked for."""
     costs = {f"native:{name}" for name in STARTUP}
     return [one for one in growths(data) if one.law or one.benchmark in costs]
 
@@ -86,7 +86,8 @@ def _threads(layout: str) -> int:
 def overlapping(
     ranks: Iterable[RankRecord], threads: int = 1, core_of: Mapping[int, int] | None = None
 ) -> bool:
-    """Whether the ranks of a machine that are confined to some cores are more than these serve.
+    """Return whether the ranks of a machine that are confined to some cores are more than these
+    serve.
 
     Nodes that are containers or namespaces of one machine have one kernel, hence one boot, and
     their CPUs of one number are the same. `core_of` has the core of each CPU; without it a CPU
@@ -140,7 +141,7 @@ def formula(law: Law) -> str:
 
 
 def sentences(one: Growth) -> Iterator[str]:
-    """One series as sentences: what was measured, the law and why, what it predicts."""
+    """Yield one series as sentences: what was measured, the law and why, what it predicts."""
     measured = ", ".join(f"{p.ranks}: {numbers.number(p.value)}" for p in one.points)
     yield f"{one.configuration}: {measured}" if measured else one.configuration
     if one.law is None:

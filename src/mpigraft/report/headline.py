@@ -62,8 +62,8 @@ def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:
-    """Every configuration's record: most curves won first, then fewest lost, then the gain. A
-    measurement that two metrics repeat counts once; a curve that only others have is not won."""
+    """Return every configuration's record: most curves won first, then fewest lost, then the gain.
+    A measurement that two metrics repeat counts once; a curve that only others have is not won."""
     curves_of: dict[str, list[CellGroup]] = {}
     subjects = set()
     for group in groups:

@@ -36,7 +36,7 @@ def look_lines(comparison: Comparison) -> list[str]:
 
 
 def ended_early(comparison: Comparison) -> bool:
-    """Whether a look has ended the campaign before the last of those that were planned."""
+    """Return whether a look has ended the campaign before the last of those that were planned."""
     planned = [look for look in comparison.looks if not look.extension]
     groups = distinct_curves(comparison)
     called = bool(groups) and all(g.look is not None and not g.withheld for g in groups)

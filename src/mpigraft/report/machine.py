@@ -140,7 +140,7 @@ def _languages(mpi: MpiInstall) -> Iterator[str]:
 
 
 def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
-    """Those that run here in one line, the others by why they do not."""
+    """Yield those that run here in one line, the others by why they do not."""
     if usable := [t.name for t in mpi.transports if t.usable]:
         yield "transports", " ".join(usable)
     missing: dict[str, list[str]] = {}

@@ -125,7 +125,7 @@ def _crossovers(group: CellGroup, section: Section, baseline: str) -> str:
 
 
 def _launches(data: ReportData) -> list[str]:
-    """How many completed, where any did not."""
+    """Return how many completed, where any did not."""
     table = launches_table(data)
     return ["## Launches", "", *markdown_table(table), ""] if table else []
 

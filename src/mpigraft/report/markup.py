@@ -19,7 +19,7 @@ class Html(str):
 
 
 def el(name: str, /, *children: object, **attributes: object) -> Html:
-    """One element. Children that are not Html are escaped; None and False are left out.
+    """Return one element. Children that are not Html are escaped; None and False are left out.
 
     An attribute's trailing underscore is dropped (`class_`), others become hyphens
     (`aria_label`); True gives the bare attribute, None and False leave it out.
@@ -46,12 +46,12 @@ def join(*children: object) -> Html:
 
 
 def foreign(text: object) -> Html:
-    """Text of another program or machine: secrets struck out, then escaped."""
+    """Return text of another program or machine: secrets struck out, then escaped."""
     return join(redact(str(text)))
 
 
 def hidden(text: str) -> Html:
-    """Words for a screen reader, where the eye has a sign or a place."""
+    """Return words for a screen reader, where the eye has a sign or a place."""
     return el("span", text, class_="vh")
 
 

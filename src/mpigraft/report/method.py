@@ -43,7 +43,7 @@ def method(data: ReportData) -> tuple[str, ...]:
 
 
 def _end(data: ReportData) -> str:
-    """When the campaign was to end, which was fixed before it began."""
+    """Return when the campaign was to end, which was fixed before it began."""
     looks = data.comparison.looks
     planned = [str(look.rounds) for look in looks if not look.extension]
     added = [str(look.rounds) for look in looks if look.extension]
@@ -63,7 +63,7 @@ def _end(data: ReportData) -> str:
 
 
 def _intervals(data: ReportData) -> str:
-    """Which interval the cells of this campaign have: that depends on their rounds."""
+    """Return which interval the cells of this campaign have: that depends on their rounds."""
     counts = {c.rounds for c in cells(data.comparison) if c.low is not None}
     if not counts:
         return "No ratio has two rounds, so none has an interval."

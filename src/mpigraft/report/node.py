@@ -132,7 +132,7 @@ def _lines(cpu: Cpu) -> Iterator[tuple[tuple[int, int], list[list[Core]]]]:
 
 
 def _label(place: tuple[int, ...], before: tuple[int, ...]) -> str:
-    """Only what is another than in the row before."""
+    """Return only what is another than in the row before."""
     socket = f"socket {place[0]}" if place[:1] != before[:1] else ""
     numa = f"NUMA {place[1]}" if place != before else ""
     return f"{socket:10}{numa}"

@@ -50,15 +50,15 @@ class NodesTable:
     common: tuple[int, ...] | None = None  # sizes of all columns; None: they have the same
 
     def table(self) -> Table:
-        """All columns, whatever their width."""
+        """Return all columns, whatever their width."""
         figures = (Column(head, right=True) for head in self.heads)
         columns = (Column("configuration"), Column("size"), *figures)
         rows = tuple((row.configuration, row.what, *row.texts) for row in self.rows)
         return Table(self.title, columns, rows)
 
     def blocks(self, width: int = WIDTH) -> Iterator[list[list[tuple[str, Verdict | None]]]]:
-        """Lines of parts that fit the width, in as many blocks as that takes: a part has a text and
-        the verdict that colours it. A name that leaves no room is above its rows."""
+        """Yield lines of parts that fit the width, in as many blocks as that takes: a part has a
+        text and the verdict that colours it. A name that leaves no room is above its rows."""
         names = [printable(row.configuration) for row in self.rows]
         whats = max(len(row.what) for row in self.rows)
         cells = [max(len(t) for t in column) for column in self._columns()]

@@ -57,7 +57,7 @@ def redactor(hosts: Iterable[str] = (), users: Iterable[str] = ()) -> Callable[[
 
 
 def _secret_rules(secrets: Mapping[str, str]) -> Iterable[tuple[re.Pattern[str], str]]:
-    """Values of secrets as JSON and HTML write them."""
+    """Yield values of secrets as JSON and HTML write them."""
     for value in secrets.values():
         if len(value.strip()) >= 6:  # as env.redact has it
             for form in {json.dumps(value)[1:-1], html.escape(value)} - {value}:
@@ -90,7 +90,7 @@ def hide_folders(text: str) -> str:
 
 
 def hosts_of(side: Measured) -> set[str]:
-    """Every host that a campaign names."""
+    """Return every host that a campaign names."""
     named = {host for a in side.allocations for host in (*a.hosts, a.host)}
     ranks = {rank.host for e in side.evidence for rank in e.evidence.ranks}
     nodes = {use.host for x in side.launches if x.conditions for use in x.conditions.nodes}
@@ -98,8 +98,8 @@ def hosts_of(side: Measured) -> set[str]:
 
 
 def users_of(side: Measured, texts: Iterable[bytes]) -> set[str]:
-    """Names of users: those of home folders in texts, and who writes the bundle. A word that names
-    a configuration or a benchmark stays: results would lose it."""
+    """Return names of users: those of home folders in texts, and who writes the bundle. A word that
+    names a configuration or a benchmark stays: results would lose it."""
     found = {name for data in texts for name in USER.findall(data.decode("utf-8", "replace"))}
     with contextlib.suppress(OSError, KeyError):  # a container without this user
         found.add(getpass.getuser())

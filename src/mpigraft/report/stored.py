@@ -81,7 +81,7 @@ def _damage(store: Store) -> list[str]:
 
 
 def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
-    """One campaign in short; the same in `list` and at the head of `show`."""
+    """Return one campaign in short; the same in `list` and at the head of `show`."""
     labels = {c.key: c.id for c in store.configurations(campaign.id)}
     launches = store.launches(campaign.id)
     planned = campaign.origin == "run"
@@ -199,7 +199,8 @@ def _span(values: Iterable[float]) -> list[float] | None:
 
 
 def _launch(launch: LaunchRecord) -> dict[str, Any]:
-    """One launch without what its configuration says of all: when, how it ended, under what."""
+    """Return one launch without what its configuration says of all: when, how it ended, under
+    what."""
     row = plain(launch)
     return {key: row[key] for key in row if key not in ("campaign", "findings", "artefacts")}
 
@@ -207,7 +208,8 @@ def _launch(launch: LaunchRecord) -> dict[str, Any]:
 def _findings(
     evidence: Sequence[EvidenceRecord], launches: Sequence[LaunchRecord]
 ) -> list[dict[str, Any]]:
-    """Every finding once, worst first, with how often it was made and the first one's evidence."""
+    """Return every finding once, worst first, with how often it was made and the first one's
+    evidence."""
     made = [f for record in evidence for f in record.evidence.findings]
     made += [f for launch in launches for f in launch.findings]
     times: dict[Finding, list[Finding]] = {}
@@ -282,7 +284,7 @@ def _extension(step: dict[str, Any]) -> str:
 
 
 def _load(conditions: dict[str, Any] | None) -> list[str]:
-    """Who else used the machine; nothing for launches of which nobody knows."""
+    """Return who else used the machine; nothing for launches of which nobody knows."""
     if conditions is None:
         return []
     parts = []

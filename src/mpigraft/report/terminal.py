@@ -265,7 +265,7 @@ def _strip(group: CellGroup, sizes: tuple[int, ...], signs: Signs) -> Text:
 
 
 def _counts(group: CellGroup, signs: Signs) -> Text:
-    """Where there are more sizes than columns: how many cells have each verdict."""
+    """Return where there are more sizes than columns: how many cells have each verdict."""
     from rich.text import Text
 
     text = Text()

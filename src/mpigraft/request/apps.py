@@ -32,7 +32,7 @@ TAKES = ("one", "first", "last", "sum", "median")  # of several figures; one ref
 
 
 def _command(given: Given) -> tuple[str, ...]:
-    """Words, or a text that is split as a shell splits it: no shell is started."""
+    """Return words, or a text that is split as a shell splits it: no shell is started."""
     if isinstance(given.value, str):
         try:
             return tuple(shlex.split(given.value))
@@ -66,7 +66,7 @@ class App:
         return metric_key(self.metric, self.unit, Better(self.better))
 
     def __str__(self) -> str:
-        """What follows `--app`: TOML's strings and lists are written as JSON's."""
+        """Return what follows `--app`: TOML's strings and lists are written as JSON's."""
         usual = App()
         values = ((key, getattr(self, key)) for key in KEYS)
         table = (
@@ -77,7 +77,7 @@ class App:
         return f"{self.name}={{{', '.join(table)}}}"
 
     def within(self, folder: Path) -> App:
-        """The same, started in a folder that is relative to this one."""
+        """Return the same, started in a folder that is relative to this one."""
         return replace(self, folder=str((folder / self.folder).absolute()))
 
 
@@ -124,7 +124,7 @@ def read_app(name: str, table: Any, place: str) -> App:
 
 
 def _problems(app: App) -> list[str]:
-    """What keeps an application from being a benchmark."""
+    """Return what keeps an application from being a benchmark."""
     problems = []
     if not app.command:
         problems.append("it has no command")

@@ -93,7 +93,7 @@ class UserEnvironment:
     dropped: tuple[tuple[str, str], ...]  # (name, why)
 
     def with_preload(self, settings: Sequence[str]) -> UserEnvironment:
-        """The same with what `--env` preloads: it decides which libmpi ranks of this machine
+        """Return the same with what `--env` preloads: it decides which libmpi ranks of this machine
         load."""
         values = [word.partition("=")[2] for word in settings if word.startswith("LD_PRELOAD=")]
         if not values:
@@ -102,7 +102,7 @@ class UserEnvironment:
         return replace(self, rows=(*others, EnvRow("LD_PRELOAD", values[-1], Scope.RANK, "--env")))
 
     def for_guest(self) -> UserEnvironment:
-        """The same for ranks in a guest, where paths of this machine lead nowhere."""
+        """Return the same for ranks in a guest, where paths of this machine lead nowhere."""
         why = f"the guest's own programs search by it; {BRINGS}"
         dropped = tuple((row.name, why) for row in self.rows)
         return replace(self, rows=(), dropped=(*self.dropped, *dropped))
@@ -117,7 +117,7 @@ class UserEnvironment:
         return clean.reaching(plan.passed, image, same_paths_inside(plan, seat))
 
     def _without(self, breaking: Mapping[str, str]) -> UserEnvironment:
-        """The same without variables that map to why they are dropped."""
+        """Return the same without variables that map to why they are dropped."""
         gone = tuple((name, breaking[name]) for name, _ in self.environment if name in breaking)
         left = tuple(pair for pair in self.environment if pair[0] not in breaking)
         return replace(self, environment=left, dropped=(*self.dropped, *gone))
@@ -142,8 +142,8 @@ class UserEnvironment:
     def reaching(
         self, always: Iterable[str], image: Iterable[str], same: Same | None
     ) -> tuple[tuple[str, ...], UserEnvironment]:
-        """Names of a user's own variables that a guest is given besides those that match a pattern
-        of `always`, and this value with why others are not.
+        """Return names of a user's own variables that a guest is given besides those that match a
+        pattern of `always`, and this value with why others are not.
 
         `image` are the names that the guest's image sets. `same` tells whether ranks see at a path
         the very file or folder that is there on this machine; None: the guest's root is this
@@ -177,7 +177,8 @@ def filter_environment(environ: Mapping[str, str]) -> UserEnvironment:
 
 
 def _why_not(name: str) -> str:
-    """Why a variable is dropped; empty: it stays. With Apptainer's prefix it reaches ranks too."""
+    """Return why a variable is dropped; empty: it stays. With Apptainer's prefix it reaches ranks
+    too."""
     name = INSIDE.sub("", name)
     if ANOTHER_LAUNCH.match(name):
         return "it belongs to another launch around this one and is never passed on"
@@ -189,8 +190,8 @@ def _why_not(name: str) -> str:
 
 
 def _why_not_inside(name: str, value: str, image: frozenset[str], same: Same | None) -> str:
-    """Why a variable of the user's stays out of a guest, and what brings it in; empty: it goes
-    in."""
+    """Return why a variable of the user's stays out of a guest, and what brings it in; empty: it
+    goes in."""
     if name.startswith("BASH_FUNC_"):
         return "a function that bash exports; define it in a script that runs in the guest"
     if not name.isidentifier():
@@ -227,7 +228,7 @@ def _not_there(entries: list[str]) -> str:
 
 
 def _bound_or_set(name: str, entries: list[str]) -> str:
-    """What brings a search path in. A system's folder is not to be laid over the guest's."""
+    """Return what brings a search path in. A system's folder is not to be laid over the guest's."""
     as_it_is = f"--env {name}=... as it is" if not _secret(name) else "a name that is no secret's"
     able = [e for e in entries if e.startswith("/") and not _of_system(e) and _there(e)]
     if able != entries or len(entries) > MOST_BINDS:

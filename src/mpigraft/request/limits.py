@@ -40,8 +40,8 @@ def limits_by_name(limits: Iterable[str]) -> dict[str, float]:
 
 
 def narrowest_limit(limits: Iterable[str], key: str, own_s: float, usual_s: float) -> float:
-    """Seconds after which a launch of a benchmark is killed: the limit of its key, else of its name
-    without options, else its own (0: it has none), else of its suite, else `usual_s`."""
+    """Return seconds after which a launch of a benchmark is killed: the limit of its key, else of
+    its name without options, else its own (0: it has none), else of its suite, else `usual_s`."""
     by_name = limits_by_name(limits)
     name = key.partition(",")[0]
     suite = by_name.get(name.partition(":")[0])

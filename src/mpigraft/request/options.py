@@ -140,7 +140,7 @@ def with_options(request: Spec, values: Mapping[str, object]) -> Spec:
 
 
 def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:
-    """The table and the text of a TOML file. Raises UsageError for what is none."""
+    """Return the table and the text of a TOML file. Raises UsageError for what is none."""
     try:
         text = data.decode("utf-8")
         return parse_toml(text), text
@@ -151,8 +151,8 @@ def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:
 
 
 def line_of(key: str, text: str, table: str = "", after: int = 1) -> int:
-    """The line, from 1, on which a key of a TOML file stands, at the top or in a `table` that
-    begins on line `after`; `after` where there is no such line. tomllib keeps none."""
+    """Return the line, from 1, on which a key of a TOML file stands, at the top or in a `table`
+    that begins on line `after`; `after` where there is no such line. tomllib keeps none."""
     within = rf"(?:{re.escape(table)}\s*\.\s*)?" if table else ""
     pattern = re.compile(rf"""\s*\[*\s*{within}["']?{re.escape(key)}["']?\s*[].=]""")
     lines = enumerate(text.splitlines(), 1)

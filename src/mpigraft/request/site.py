@@ -85,9 +85,9 @@ class Site:
     bench: BenchOptions = field(default_factory=BenchOptions)
 
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
-        """The same campaign with the site's builds of suites where it names none; in a container,
-        with the site's engine, and its options of engines and those of its binds that are here,
-        which come before the campaign's own."""
+        """Return the same campaign with the site's builds of suites where it names none; in a
+        container, with the site's engine, and its options of engines and those of its binds that
+        are here, which come before the campaign's own."""
         spec = replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
         if not spec.image:
             return spec
@@ -106,8 +106,8 @@ class Site:
         return f"or an image of {self.path}: {names}" if names else ""
 
     def image(self, word: str) -> tuple[str, str]:
-        """(what `--image` takes, where it is said): of an alias what it stands for, of all else
-        the word itself and nothing. A folder of the name here is ./NAME."""
+        """Return (what `--image` takes, where it is said): of an alias what it stands for, of all
+        else the word itself and nothing. A folder of the name here is ./NAME."""
         image = dict(self.images).get(word)
         if image:
             return image, dict(self.lines).get(f"images.{word}", "")
@@ -172,13 +172,13 @@ def _listed(value: Any) -> str:
 
 
 def find(environ: Mapping[str, str]) -> Path:
-    """The file that counts, there or not: $MPIGRAFT_SITE, else the one in /etc."""
+    """Return the file that counts, there or not: $MPIGRAFT_SITE, else the one in /etc."""
     named = environ.get(VARIABLE, "")
     return Path(named).absolute() if named else PLACE
 
 
 def read_site(environ: Mapping[str, str]) -> Site:
-    """The site's profile; an empty one where there is none. Raises UsageError, with file and
+    """Return the site's profile; an empty one where there is none. Raises UsageError, with file and
     line, for a file that cannot be read, that others than root and this user may write, or that
     holds what is not known."""
     path = find(environ)
@@ -248,7 +248,7 @@ def _place(path: Path, text: str, name: str, key: str, begins: Mapping[str, int]
 
 
 def _heading(name: str, text: str) -> int:
-    """The line on which a table begins; 1 where it has no line of its own."""
+    """Return the line on which a table begins; 1 where it has no line of its own."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip().replace(" ", "").startswith(f"[{name}]"):
             return number

@@ -120,8 +120,8 @@ class CampaignSpec:
         return settings_of(self.env)
 
     def limit_of(self, key: str, own_s: float = 0.0) -> float:
-        """Seconds after which a launch of a benchmark, or of `native` together, is killed; `own_s`
-        is the limit of an application."""
+        """Return seconds after which a launch of a benchmark, or of `native` together, is killed;
+        `own_s` is the limit of an application."""
         return narrowest_limit(self.limits, key, own_s, self.limit_s)
 
     @property
@@ -178,7 +178,7 @@ def stored_spec(table: Mapping[str, Any], source: str) -> CampaignSpec:
 
 
 def _axis_beside_layout(table: Mapping[str, Any]) -> str:
-    """An axis that is given though whole layouts are; empty where there is none."""
+    """Return an axis that is given though whole layouts are; empty where there is none."""
     return next((key for key in AXES if table.get(key)), "") if table.get("layout") else ""
 
 
@@ -214,7 +214,7 @@ def read_spec(path: Path) -> CampaignSpec:
 
 
 def _paths(texts: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Paths as the store keeps them: a campaign may go on from another folder."""
+    """Return paths as the store keeps them: a campaign may go on from another folder."""
     return tuple(_path(text, folder) for text in texts)
 
 
@@ -223,7 +223,7 @@ def _path(text: str, folder: Path) -> str:
 
 
 def given_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that a person gave: neither None nor an empty list."""
+    """Return the flags that a person gave: neither None nor an empty list."""
     return {name: value for name, value in flags.items() if value not in (None, [], ())}
 
 

@@ -272,7 +272,7 @@ def _name_fitting(
 
 
 def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
-    """The way of putting the MPI under a program of this machine, where that would do."""
+    """Return the way of putting the MPI under a program of this machine, where that would do."""
     try:
         guest = examine_guest(str(program))
         mpi_for_guest(spec.mpi_names[0], machine, guest, replace(spec, replace="").graft_options)
@@ -337,7 +337,7 @@ def _spawn_facts(job: Job, choice: MpiSelection) -> Spawn | None:
 
 
 def _place_of_children(graft: GraftPlan | None, mpi: MpiInstall, by: LaunchedBy | None) -> str:
-    """Where MPI_Comm_spawn starts what it names."""
+    """Return where MPI_Comm_spawn starts what it names."""
     if graft is None:
         return "children have the variables of the ranks"
     if mpi.source == IN_GUEST and by is None:
@@ -409,8 +409,9 @@ def prepare_job(job: Job, witness: Path, stdin: str = "") -> Launch:
 
 
 def job_records(job: Job, environ: Mapping[str, str]) -> str:
-    """Where the folder of a job's records is made: in the graft's own, which ranks in a guest
-    can write; where all nodes see it, if there are several; else on a local disk, as a rule."""
+    """Return where the folder of a job's records is made: in the graft's own, which ranks in a
+    guest can write; where all nodes see it, if there are several; else on a local disk, as a
+    rule."""
     if job.configuration.graft:
         return str(graft_folder(job.configuration.graft) / RANKS_FOLDER)
     if not job.allocation.here:

@@ -24,7 +24,7 @@ UNLIKE = "node-unlike"
 
 
 def proof_step(job: Job) -> str:
-    """What `prove_job` does for a job, for a person; empty: nothing."""
+    """Return what `prove_job` does for a job, for a person; empty: nothing."""
     one = job.configuration
     if not job.spec.proof or job.layout.ranks < 2:
         return ""
@@ -36,10 +36,10 @@ def proof_step(job: Job) -> str:
 
 
 def prove_job(job: Job) -> Evidence:
-    """The evidence for the transport that was asked for: kept from an earlier probe of the same
-    contents, else of one that is started now; it reports nodes that are unlike too. It is empty
-    where nothing was asked, or one rank has nobody to send to; of another launcher than the MPI's
-    own two ranks are believed to find each other only once they did. Raises LaunchFailed or
+    """Return the evidence for the transport that was asked for: kept from an earlier probe of the
+    same contents, else of one that is started now; it reports nodes that are unlike too. It is
+    empty where nothing was asked, or one rank has nobody to send to; of another launcher than the
+    MPI's own two ranks are believed to find each other only once they did. Raises LaunchFailed or
     TransportMismatch when it is not as asked, or a node lacks the MPI or has another build."""
     one = job.configuration
     nothing = Evidence("", "", (), (), ())
@@ -80,5 +80,6 @@ def _unlike_nodes(job: Job) -> tuple[Finding, ...]:
 
 
 def surroundings(job: Job) -> Surroundings:
-    """Where and with what this job's ranks are started: its probe is to read the same files."""
+    """Return where and with what this job's ranks are started: its probe is to read the same
+    files."""
     return Surroundings(Path.cwd(), job.passed.environment, job.binds)

@@ -31,8 +31,8 @@ def new_folder(home: str) -> str:
 
 
 def _has_room(folder: str) -> bool:
-    """Whether records can be written: a job should not end first to tell that the disk, or the
-    user's share of it, is full."""
+    """Return whether records can be written: a job should not end first to tell that the disk, or
+    the user's share of it, is full."""
     trial = f"{folder}/room"
     try:
         with open(trial, "xb", buffering=0) as file:  # noqa: PTH123

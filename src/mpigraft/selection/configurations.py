@@ -120,7 +120,7 @@ def _launchers(
 
 
 def reached_nodes(configuration: Configuration, layout: Layout) -> bool:
-    """Whether a configuration's transport is made for every class of peers in a layout."""
+    """Return whether a configuration's transport is made for every class of peers in a layout."""
     return configuration.transport is None or _reaches(configuration.transport, layout)
 
 

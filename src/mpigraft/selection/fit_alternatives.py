@@ -132,7 +132,7 @@ def needs_of(guest: Guest) -> ProgramNeeds:
 
 
 def _new_enough(wheel: Wheel, own: GuestMpi | None) -> bool:
-    """Whether it has what a program may call that was built with the guest's own MPI."""
+    """Return whether it has what a program may call that was built with the guest's own MPI."""
     if own is None or own.family is not wheel.family:
         return True
     return version_numbers(wheel.version) >= version_numbers(own.version)
@@ -145,7 +145,8 @@ def _has(wheel: Wheel, needs: ProgramNeeds) -> bool:
 
 
 def _keeps_own(wheel: Wheel, own: GuestMpi | None) -> bool:
-    """Whether the guest's own bindings may stay over it: Open MPI's, within a release series."""
+    """Return whether the guest's own bindings may stay over it: Open MPI's, within a release
+    series."""
     same = own is not None and own.family is wheel.family is Family.OPENMPI
     return (
         same

@@ -95,8 +95,8 @@ class _Row:
 def cached_verdicts(
     request: FitRequest, machine: Machine, mpis: Sequence[str]
 ) -> FitVerdicts | None:
-    """The verdicts on these MPIs, by their ids, of an earlier `verdicts`; None where there are
-    none, or where something that they were made from is not what it was."""
+    """Return the verdicts on these MPIs, by their ids, of an earlier `verdicts`; None where there
+    are none, or where something that they were made from is not what it was."""
     document = cache.get(KIND, _key(request, machine)) if _may_be_kept(request) else None
     if not isinstance(document, dict):
         return None
@@ -129,7 +129,7 @@ def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
 
 
 def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> FitVerdicts:
-    """The verdict on each of these MPIs, by their ids. What is found is kept.
+    """Return the verdict on each of these MPIs, by their ids. What is found is kept.
 
     Raises UsageError and MissingError as `guest.examine` does, MissingError where none of the MPIs
     can be read; CheckFailed for a guest whose loader is not glibc's.
@@ -191,7 +191,8 @@ def _others(
     machine: Machine,
     request: FitRequest,
 ) -> Others:
-    """Which of the machine's other MPIs do fit, by the same check; else what can be fetched."""
+    """Return which of the machine's other MPIs do fit, by the same check; else what can be
+    fetched."""
     from mpigraft.graft import check_pair
     from mpigraft.selection import fit_alternatives as alternatives
 
@@ -253,7 +254,7 @@ def _pair(
 
 
 def _may_be_kept(request: FitRequest) -> bool:
-    """A name of podman's stands for another image tomorrow, and no file says so."""
+    """Return a name of podman's stands for another image tomorrow, and no file says so."""
     return not request.guest.startswith(PODMAN_PREFIX)
 
 
@@ -264,7 +265,7 @@ def _saved_digest(path: Path) -> str:
 
 
 def _key(request: FitRequest, machine: Machine) -> str:
-    """All that decides and is in no file that is noted."""
+    """Return all that decides and is in no file that is noted."""
     return digest(
         {
             "tool": [__version__, _program()],

@@ -37,7 +37,8 @@ class Own:
     over: tuple[str, ...] = ()  # libfabric, ucx: what was injected alone, below it
 
     def runs_over(self, transport: str) -> bool:
-        """Whether a transport uses what was injected: without it the same would be measured."""
+        """Return whether a transport uses what was injected: without it the same would be
+        measured."""
         return not self.over or any(OF_NETWORK[library] in transport for library in self.over)
 
 

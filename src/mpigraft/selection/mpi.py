@@ -70,7 +70,7 @@ class MpiSelection:
         return cls(mpi, why, plan=plan_stack(guest, mpi, wanted, machine))
 
     def with_user(self, passed: UserEnvironment) -> MpiSelection:
-        """The same with the user's own search paths; what the plan preloads comes first."""
+        """Return the same with the user's own search paths; what the plan preloads comes first."""
         rows = self.plan.environment if self.plan else ()
         own = {row.name: row.value for row in rows if row.name == "LD_PRELOAD" and row.value}
         user = tuple(
@@ -241,8 +241,9 @@ def row_of_wheels(modules: Iterable[str], libmpi: object) -> tuple[EnvRow, ...]:
 
 
 def _startable(guest: Guest, mpi: MpiInstall, machine: Machine, wanted: GraftOptions) -> GraftPlan:
-    """The plan for the engine that was asked for, else for the first that can say it: without an
-    engine, for instance, nothing goes over a library that the program's own RPATH leads to."""
+    """Return the plan for the engine that was asked for, else for the first that can say it:
+    without an engine, for instance, nothing goes over a library that the program's own RPATH leads
+    to."""
     names = (wanted.engine,) if wanted.engine else DEFAULT_ENGINES[guest.label.kind]
     refused: list[MpigraftError] = []
     for name in names:

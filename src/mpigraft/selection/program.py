@@ -105,7 +105,7 @@ def _doubt(program: Path, named: Sequence[str], mpi: MpiInstall) -> str:
 def _processes(
     programs: Sequence[tuple[Path, GuestCommand]], environment: Mapping[str, str], machine: Machine
 ) -> list[Processes]:
-    """What ranks start, in groups: of a script that surely starts several programs, each of
+    """Return what ranks start, in groups: of a script that surely starts several programs, each of
     them; of one that starts one of several, these."""
     return [
         tuple(HostProgram.of_command(path, one, environment, machine) for one in group)
@@ -213,7 +213,8 @@ def _doubt_of(bad: Sequence[_MpiForProgram], count: int) -> str:
 
 
 def _with_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> MpiInstall:
-    """The MPI with the one of its libraries that ranks load: of MPICH's ABI, or of MPI-5's."""
+    """Return the MPI with the one of its libraries that ranks load: of MPICH's ABI, or of
+    MPI-5's."""
     paths = [one.path for process in loaded for one in _libmpis(process) if one.path]
     if not paths or any(_same(path, mpi.libmpi) for path in paths):
         return mpi
@@ -260,8 +261,8 @@ def _message(errors: Sequence[Finding]) -> str:
 
 
 def _ways(mpi: MpiInstall, passed: UserEnvironment) -> Iterator[tuple[EnvRow, ...]]:
-    """Rows for the ranks: the MPI's own search path before the user's, then also the folder of
-    its libmpi before both."""
+    """Yield rows for the ranks: the MPI's own search path before the user's, then also the folder
+    of its libmpi before both."""
     own = [r.value for r in mpi.environment if r.name == SEARCH and r.scope is Scope.RANK]
     user = [r.value for r in passed.rows if r.name == SEARCH]
     other = tuple(row for row in passed.rows if row.name != SEARCH)
@@ -273,8 +274,8 @@ def _ways(mpi: MpiInstall, passed: UserEnvironment) -> Iterator[tuple[EnvRow, ..
 
 
 def _other_libmpi(mpi: MpiInstall, loaded: Sequence[Loaded]) -> str:
-    """Why the ranks would not load this libmpi; empty where they do, and for what needs none by
-    name. Of the variants of an extension module, one that loads it is enough."""
+    """Return why the ranks would not load this libmpi; empty where they do, and for what needs none
+    by name. Of the variants of an extension module, one that loads it is enough."""
     by_path = {one.program: one for one in loaded}
     for group in variants(by_path):
         problems = [_problem(mpi, by_path[path]) for path in group]

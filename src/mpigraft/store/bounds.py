@@ -78,8 +78,8 @@ def parse_json(text: Any) -> Any:
 
 
 def decompress(data: bytes, most: int = MOST_UNPACKED) -> bytes:
-    """What zlib compressed. Raises zlib.error or ValueError for damage, and for more than `most`
-    bytes."""
+    """Return what zlib compressed. Raises zlib.error or ValueError for damage, and for more than
+    `most` bytes."""
     stream = zlib.decompressobj()
     whole = stream.decompress(data, most + 1)
     if len(whole) > most or not stream.eof:
@@ -88,8 +88,8 @@ def decompress(data: bytes, most: int = MOST_UNPACKED) -> bytes:
 
 
 def has_journal(path: Path) -> bool:
-    """Whether the writer of a file left a journal beside it; another user's is none of its. Raises
-    OSError for one that is no file."""
+    """Return whether the writer of a file left a journal beside it; another user's is none of its.
+    Raises OSError for one that is no file."""
     try:
         status = os.lstat(f"{path}-journal")
     except FileNotFoundError:
@@ -102,17 +102,18 @@ def has_journal(path: Path) -> bool:
 
 
 def is_obstructed(path: Path, file: BinaryIO) -> bool:
-    """Whether SQLite must be kept away from what lies beside an open file: a journal of another
-    user, or a write-ahead log, which no writer makes. Raises OSError, and ValueError for a file
-    with one."""
+    """Return whether SQLite must be kept away from what lies beside an open file: a journal of
+    another user, or a write-ahead log, which no writer makes. Raises OSError, and ValueError for a
+    file with one."""
     if WAL in file.read(20)[18:]:
         raise ValueError("it has a write-ahead log, which no mpigraft makes")
     return has_strange_journal(path) or os.path.lexists(f"{path}-wal")
 
 
 def has_strange_journal(path: Path) -> bool:
-    """Whether another user put something where a file's journal would be: SQLite would write what
-    it says into the file, and remove a file that it names. Raises OSError as `has_journal` does."""
+    """Return whether another user put something where a file's journal would be: SQLite would write
+    what it says into the file, and remove a file that it names. Raises OSError as `has_journal`
+    does."""
     return os.path.lexists(f"{path}-journal") and not has_journal(path)
 
 

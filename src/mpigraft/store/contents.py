@@ -60,7 +60,7 @@ class ContentsIndex:
 
 
 def mark_of(path: Path) -> Mark | None:
-    """What changes whenever the file does; None while its writer is in a transaction, or was
+    """Return what changes whenever the file does; None while its writer is in a transaction, or was
     killed in one. Every transaction counts the change counter up, so two of one size within a tick
     of the file system's clock differ too. Taken before the file is read: what is written meanwhile
     changes the mark. Opened rather than asked for its status alone: on NFS that makes it the

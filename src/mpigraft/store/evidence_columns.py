@@ -103,7 +103,7 @@ def _ranks(value: Mapping[str, Any]) -> tuple[RankRecord, ...]:
 
 
 def _libraries(parts: Sequence[Sequence[tuple[Any, ...]]]) -> list[tuple[MappedLibrary, ...]]:
-    """The libraries of each rank; the same object for ranks that have the same."""
+    """Return the libraries of each rank; the same object for ranks that have the same."""
     shared: dict[tuple[int, ...], tuple[MappedLibrary, ...]] = {}
     libraries = []
     for lists in zip(*parts, strict=True):
@@ -132,7 +132,7 @@ def _joined(
 
 
 def _read(kind: Any, column: Any, count: int) -> list[Any]:
-    """The value of each rank; each distinct one is made once."""
+    """Return the value of each rank; each distinct one is made once."""
     if not isinstance(column, dict) or not isinstance(column.get("values"), list):
         raise ValueError(f"{column!r} is no column")
     values = [revive(kind, value) for value in column["values"]]

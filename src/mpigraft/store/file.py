@@ -106,7 +106,8 @@ CREATE TABLE artefact (sha TEXT PRIMARY KEY, data BLOB NOT NULL);
 
 
 def create(path: Path) -> sqlite3.Connection:
-    """A new file with the current schema, in autocommit mode. Raises sqlite3.Error, OSError."""
+    """Return a new file with the current schema, in autocommit mode. Raises sqlite3.Error,
+    OSError."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
     with bounds.open_regular(path) as own:
         mode = "rw" if _lockable(own) else ALONE
@@ -153,8 +154,9 @@ def mended(folder: Path) -> Iterator[None]:
 
 
 def names(folder: Path, suffix: str = SUFFIX) -> list[Path]:
-    """The files of a store with that suffix; none of one that is not there. Raises MissingError for
-    a folder that cannot be looked into: its results are not lost, and are not nothing."""
+    """Return the files of a store with that suffix; none of one that is not there. Raises
+    MissingError for a folder that cannot be looked into: its results are not lost, and are not
+    nothing."""
     try:
         entries = os.listdir(folder)  # noqa: PTH208  Path.glob passes errors over
     except (FileNotFoundError, NotADirectoryError):
@@ -166,7 +168,7 @@ def names(folder: Path, suffix: str = SUFFIX) -> list[Path]:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """A connection to read one file in the current schema, or None for a file that its writer
+    """Open a connection to read one file in the current schema, or None for a file that its writer
     has only just created. Raises sqlite3.Error, OSError, or ValueError for a newer schema and for
     what no writer makes."""
     with contextlib.ExitStack() as stack:
@@ -194,7 +196,8 @@ def _migrated(db: sqlite3.Connection, steps: Sequence[str]) -> Iterator[sqlite3.
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """The file itself, or a copy on which the journal of a killed writer can be rolled back."""
+    """Open the file itself, or a copy on which the journal of a killed writer can be rolled
+    back."""
     with contextlib.ExitStack() as stack:
         if db := _in_place(path):
             stack.enter_context(contextlib.closing(db))
@@ -228,7 +231,8 @@ def _readable(db: sqlite3.Connection) -> bool:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """The file and its journal as they were at one moment. Raises OSError where there is none."""
+    """Return the file and its journal as they were at one moment. Raises OSError where there is
+    none."""
     for _ in range(COPIES):
         before, owner = _state(path), path.stat().st_uid
         with contextlib.suppress(FileNotFoundError):  # the journal of a transaction that ended
@@ -259,8 +263,9 @@ def _state(path: Path) -> dict[Path, tuple[int, int]]:
 
 
 def _lockable(file: BinaryIO) -> bool:
-    """Whether its file system knows locks, asked with one that SQLite does not use. Not within a
-    transaction of this process on that file: closing it gives back all locks (fcntl(2))."""
+    """Return whether its file system knows locks, asked with one that SQLite does not use. Not
+    within a transaction of this process on that file: closing it gives back all locks
+    (fcntl(2))."""
     try:
         fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, 1)
     except OSError as error:
@@ -291,7 +296,7 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 
 
 def redacted(value: Any) -> Any:
-    """A JSON value with secrets struck out of every text in it, keys included."""
+    """Return a JSON value with secrets struck out of every text in it, keys included."""
     if isinstance(value, str):
         return env.redact(value)
     if isinstance(value, list):
@@ -302,7 +307,8 @@ def redacted(value: Any) -> Any:
 
 
 def redacted_json(text: str) -> str:
-    """The same for a text that is JSON: inside, a secret with a quote in it looks different."""
+    """Return the same for a text that is JSON: inside, a secret with a quote in it looks
+    different."""
     try:
         return canonical(redacted(json.loads(text)))
     except ValueError:
@@ -310,8 +316,8 @@ def redacted_json(text: str) -> str:
 
 
 def redacted_bytes(data: bytes) -> bytes:
-    """The same for what a program printed: secrets as the environment has them and as JSON has
-    them. surrogateescape is how os.environ holds bytes that are no UTF-8."""
+    """Return the same for what a program printed: secrets as the environment has them and as JSON
+    has them. surrogateescape is how os.environ holds bytes that are no UTF-8."""
     text = env.redact(data.decode("utf-8", "surrogateescape"))
     secret = env.secrets()
     for ascii_only in (True, False) if secret else ():
@@ -326,7 +332,7 @@ def pack(samples: Sequence[float]) -> bytes:
 
 
 def unpack(data: bytes | None, most: int = bounds.MOST_SAMPLES) -> tuple[float, ...]:
-    """What `pack` packed, of at most so many bytes; nothing for None. Raises zlib.error or
+    """Return what `pack` packed, of at most so many bytes; nothing for None. Raises zlib.error or
     ValueError for damage."""
     return () if data is None else tuple(_little_endian(array("d", bounds.decompress(data, most))))
 

@@ -144,8 +144,8 @@ class Store:
         )
 
     def _latest(self, known: Sequence[CampaignRecord]) -> CampaignRecord:
-        """The last of `known` that has a launch, or came to its end without one; the last if there
-        is none. A refusal of the baseline ends a campaign at once."""
+        """Return the last of `known` that has a launch, or came to its end without one; the last if
+        there is none. A refusal of the baseline ends a campaign at once."""
         return next((c for c in reversed(known) if self._counts(c)), known[-1])
 
     def _counts(self, campaign: CampaignRecord) -> bool:
@@ -303,9 +303,9 @@ class Store:
         return self.folder / f"{campaign}.campaign"
 
     def evidence(self, campaign: str, *, every: bool = False) -> tuple[EvidenceRecord, ...]:
-        """The latest evidence of each configuration and layout on each allocation with `every`;
-        else one of each configuration and layout: the latest, but none that is well hides one of
-        other nodes that is not."""
+        """Return the latest evidence of each configuration and layout on each allocation with
+        `every`; else one of each configuration and layout: the latest, but none that is well hides
+        one of other nodes that is not."""
 
         def read(db: sqlite3.Connection) -> list[tuple[str, EvidenceRecord]]:
             rows = db.execute("SELECT * FROM evidence WHERE campaign = ?", (campaign,))

@@ -83,8 +83,8 @@ Ask = Callable[[Sequence[EnvRow], bool], Completed]
 
 
 def variable_asker(program: Path, mpi: MpiInstall, environ: Mapping[str, str]) -> Ask:
-    """A function that starts the program once, alone, with rows over what `environ` may give.
-    Its PATH begins at the MPI's launcher: Open MPI 4 starts an orted beside such a program. A
+    """Return a function that starts the program once, alone, with rows over what `environ` may
+    give. Its PATH begins at the MPI's launcher: Open MPI 4 starts an orted beside such a program. A
     wheel's Open MPI is told where it lies now; with a launcher, that one tells it."""
     folder = f"{mpi.launcher.parent}:" if mpi.launcher else ""
 
@@ -107,8 +107,8 @@ def variable_rows(
     words: Sequence[str],
     environ: Mapping[str, str],
 ) -> tuple[tuple[EnvRow, ...], tuple[Finding, ...]]:
-    """Rows of the user's environment, of a transport and of `words` (NAME=VALUE), the last of a
-    name winning as in a job; and what of the environment a job would not be given.
+    """Return rows of the user's environment, of a transport and of `words` (NAME=VALUE), the last
+    of a name winning as in a job; and what of the environment a job would not be given.
 
     Raises UsageError for a word without `=`, and as `knowledge.loader.resolve` does.
     """
@@ -134,7 +134,7 @@ def _row(word: str, source: str) -> EnvRow:
 
 
 def answer_variables(mpi: MpiInstall, rows: Sequence[EnvRow], start: Ask) -> Answer:
-    """The variables of `mpi` with `rows` set: those of a transport and of a user, in order.
+    """Return the variables of `mpi` with `rows` set: those of a transport and of a user, in order.
 
     Raises LaunchFailed when even the list before MPI_Init cannot be had.
     """
@@ -229,13 +229,14 @@ def _entries(
 
 
 def _values(reading: _Reading) -> dict[Key, Value]:
-    """Values of the first list that has them, which is where `VariableEntry.value` is from too."""
+    """Return values of the first list that has them, which is where `VariableEntry.value` is from
+    too."""
     later = reading.after.by_key() if reading.after else {}
     return {k: v.value for k, v in (later | reading.before.by_key()).items()}
 
 
 def _nonsense(variable: Variable, value: Value) -> bool:
-    """Whether a truth is neither true nor false: its MPI never sets it (seen:
+    """Return whether a truth is neither true nor false: its MPI never sets it (seen:
     pml_ucx_multi_send_nb of Open MPI)."""
     return variable.choices == TRUTH and value not in (None, 0, 1)
 
@@ -259,7 +260,8 @@ def _settled(
 def _setters(
     mpi: MpiInstall, rows: Iterable[EnvRow], listing: Listing
 ) -> dict[str, tuple[Setting, ...]]:
-    """Who names each variable: the parameter files that this MPI says it reads, then rows."""
+    """Return who names each variable: the parameter files that this MPI says it reads, then
+    rows."""
     settings: dict[str, list[Setting]] = {}
     known = _known(mpi, listing.variables)
     for path in (*_files(listing, PARAMETERS), *_files(listing, OVERRIDES)):
@@ -273,7 +275,7 @@ def _setters(
 
 
 def _known(mpi: MpiInstall, variables: Iterable[Variable]) -> dict[str, tuple[str, ...]]:
-    """Variables by the names that the environment has for them."""
+    """Return variables by the names that the environment has for them."""
     names: dict[str, list[str]] = {}
     for variable in variables:
         for begins, stands in _beginnings(mpi.family):
@@ -292,7 +294,7 @@ def _beginnings(family: Family) -> tuple[tuple[str, str], ...]:
 
 
 def _files(listing: Listing, name: str) -> tuple[str, ...]:
-    """Paths that a variable of Open MPI names."""
+    """Return paths that a variable of Open MPI names."""
     values = [str(v.value) for v in listing.variables if v.name == name and v.value]
     return tuple(path for value in values for path in re.split("[,:]", value) if path)
 
@@ -311,7 +313,7 @@ def _named_in(path: Path) -> list[tuple[str, str]]:
 def _ignored(
     mpi: MpiInstall, rows: Iterable[EnvRow], entries: tuple[VariableEntry, ...]
 ) -> list[Finding]:
-    """Settings that look like variables of this MPI, and that none of them took."""
+    """Report settings that look like variables of this MPI, and that none of them took."""
     known = _known(mpi, [e.variable for e in entries])
     by_name = {e.variable.name: e for e in entries}
     beginnings = tuple(begins for begins, _ in _beginnings(mpi.family))
@@ -340,8 +342,8 @@ def _untold(mpi: MpiInstall, variable: Variable) -> bool:
 
 
 def _took(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
-    """Whether a value shows that the row was read, or cannot show it; also where the row says
-    what was the default, in one of the ways that a user may write it."""
+    """Return whether a value shows that the row was read, or cannot show it; also where the row
+    says what was the default, in one of the ways that a user may write it."""
     value, variable = entry.value, entry.variable
     words = {str(value), variable.word(value), *(w for n, w in variable.choices if n == value)}
     return entry.differs or row.value in words or _untold(mpi, variable)

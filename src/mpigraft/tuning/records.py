@@ -39,7 +39,8 @@ class Variable:
         return (self.kind, self.name, self.number)
 
     def word(self, value: Value) -> str:
-        """A value for a person: `1 (true)`, `"self,sm"` as `self,sm`, `?` for what is not known."""
+        """Return a value for a person: `1 (true)`, `"self,sm"` as `self,sm`, `?` for what is not
+        known."""
         if value is None:
             return "?"
         if isinstance(value, tuple):
@@ -61,7 +62,7 @@ class Listing:
 
 
 def parse(output: bytes) -> Listing:
-    """The list in what the program wrote to stdout, and whatever libraries wrote between.
+    """Return the list in what the program wrote to stdout, and whatever libraries wrote between.
 
     Raises ValueError for one that was cut short, or that is not the program's.
     """

@@ -47,7 +47,7 @@ def name_chains(campaigns: Sequence[Mapping[str, str]]) -> dict[tuple[int, str],
 
 
 def _continued(chains: Iterable[Chain], labels: Mapping[str, str]) -> list[tuple[Chain, str]]:
-    """The chains that go on in a campaign, each with its key there."""
+    """Return the chains that go on in a campaign, each with its key there."""
     by_key = {chain.key: chain for chain in chains}
     old = {key: chain.label for key, chain in by_key.items()}
     return [(by_key[pair.old], pair.new) for pair in match_configurations(old, labels).pairs]

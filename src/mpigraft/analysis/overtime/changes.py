@@ -106,7 +106,8 @@ def _compared(scope: str, old: Facts, new: Facts) -> Iterator[FactChange]:
 
 
 def machine_facts(side: Measured) -> Facts:
-    """What the machine documents and the launches' conditions have; several values are joined."""
+    """Return what the machine documents and the launches' conditions have; several values are
+    joined."""
     documents = [_json(allocation.machine) for allocation in side.allocations]
     facts: dict[str, set[str]] = {name: set() for name in ("operating system", "kernel", "CPU")}
     facts |= {"CPU governor": _governors(side.launches), "network driver": set()}
@@ -149,7 +150,8 @@ def _of_document(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _of_device(device: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """A network device that may carry MPI's bytes; drivers and firmware under one name each."""
+    """Yield a network device that may carry MPI's bytes; drivers and firmware under one name
+    each."""
     kind = device.get("kind", "")
     if kind == "loopback":
         return
@@ -168,7 +170,8 @@ def _governors(launches: Iterable[LaunchRecord]) -> set[str]:
 
 
 def configuration_facts(side: Measured, key: str) -> Facts:
-    """What the provenance of a configuration has, and the evidence of what its ranks mapped."""
+    """Return what the provenance of a configuration has, and the evidence of what its ranks
+    mapped."""
     record = next((c for c in side.configurations if c.key == key), None)
     document = _json(record.provenance) if record else {}
     facts: dict[str, str] = {
@@ -221,7 +224,7 @@ def _mapped(evidence: Iterable[EvidenceRecord], contents: Mapping[str, str]) -> 
 
 
 def _json(text: str) -> dict[str, Any]:
-    """A stored document; nothing of one that redaction made unreadable."""
+    """Return a stored document; nothing of one that redaction made unreadable."""
     try:
         value = json.loads(text)
     except ValueError:

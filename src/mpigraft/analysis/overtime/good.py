@@ -40,7 +40,7 @@ def last_good(
 
 
 def cpu_of(machine: Machine) -> str:
-    """The CPUs of a machine as a plan has them."""
+    """Return the CPUs of a machine as a plan has them."""
     cpu = machine.cpu
     return f"{cpu.model}, {cpu.architecture}, {cpu.cores} cores"
 

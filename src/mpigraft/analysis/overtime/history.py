@@ -157,7 +157,7 @@ What = Callable[[HistoryPoint, HistoryPoint], tuple[str, ...]]
 
 
 def _cached(campaigns: dict[str, Measured]) -> What:
-    """What changed between two points: of the machine, and of their configuration."""
+    """Return what changed between two points: of the machine, and of their configuration."""
     known: dict[tuple[str, str], tuple[FactChange, ...]] = {}
 
     def what(old: HistoryPoint, new: HistoryPoint) -> tuple[str, ...]:

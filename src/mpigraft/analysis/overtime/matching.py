@@ -44,7 +44,7 @@ class Matches:
 
 
 def labels_with_values(side: Measured) -> dict[str, str]:
-    """The label of each configuration of a campaign that has values, by key."""
+    """Return the label of each configuration of a campaign that has values, by key."""
     labels = labels_of(side.configurations, side.values)
     used = {row.configuration for row in side.values}
     return {key: label for key, label in labels.items() if key in used}
@@ -105,7 +105,7 @@ def _chosen(word: str, old: Mapping[str, str], new: Mapping[str, str]) -> tuple[
 
 
 def _key(name: str, labels: Mapping[str, str]) -> str:
-    """The key of that id, or of the only one that begins so; else empty."""
+    """Return the key of that id, or of the only one that begins so; else empty."""
     same = [k for k, label in labels.items() if name in (k, label)]
     near = [k for k, label in labels.items() if name and label.startswith(name)]
     hits = same or near

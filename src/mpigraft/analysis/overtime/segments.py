@@ -124,8 +124,8 @@ def corrected(deviate: float, values: Floats, place: slice, shift: float) -> flo
 
 
 def _is_level(values: Floats, place: slice, shift: float) -> bool:
-    """Whether most campaigns of both sides are on their own side of the middle: one odd night moves
-    a mean and is no level."""
+    """Return whether most campaigns of both sides are on their own side of the middle: one odd
+    night moves a mean and is no level."""
     inside, outside = values[place], np.delete(values, place)
     middle = (np.median(inside) + np.median(outside)) / 2
     sign = math.copysign(1.0, shift)
@@ -135,7 +135,7 @@ def _is_level(values: Floats, place: slice, shift: float) -> bool:
 
 
 def normal_deviate(t: float, free: int) -> float:
-    """The normal deviate that is as unlikely as this t, by Wallace (Annals of Mathematical
+    """Return the normal deviate that is as unlikely as this t, by Wallace (Annals of Mathematical
     Statistics 30, 1959). It is a little too small in the far tail: that errs on the safe side."""
     if free < 1:
         return 0.0
@@ -144,5 +144,5 @@ def normal_deviate(t: float, free: int) -> float:
 
 
 def tail(deviate: float) -> float:
-    """The chance of as great a deviate, on either side."""
+    """Return the chance of as great a deviate, on either side."""
     return 2 * NormalDist().cdf(-deviate)

@@ -125,7 +125,7 @@ def _judge(
 
 
 def _cut(old: Measured, new: Measured, pairs: Sequence[MatchedConfiguration]) -> cut.Cut:
-    """The curves of which a table in either campaign may lack its end."""
+    """Return the curves of which a table in either campaign may lack its end."""
     return cut.cut_tables(old.launches, {pair.old: pair.name for pair in pairs}) | (
         cut.cut_tables(new.launches, {pair.new: pair.name for pair in pairs})
     )
@@ -137,7 +137,7 @@ Key = tuple[SeriesKey, MatchedConfiguration]
 def _curves(
     tables: tuple[SeriesTable, SeriesTable], pairs: Sequence[MatchedConfiguration], seed: int
 ) -> dict[Key, UnpairedCurve]:
-    """Every curve that both campaigns have, at the sizes that both have."""
+    """Return every curve that both campaigns have, at the sizes that both have."""
     curves = {}
     both = set(tables[0].series) & set(tables[1].series)
     for key in sorted(both, key=lambda key: key.order):

@@ -133,8 +133,8 @@ class UnpairedCurve(JudgedCurve):
         return common
 
     def _complete(self) -> tuple[Floats, Floats, tuple[Ints, Ints]] | None:
-        """The sizes that have every round of both campaigns, and the rounds that have all of these;
-        None where there are none."""
+        """Return the sizes that have every round of both campaigns, and the rounds that have all of
+        these; None where there are none."""
         sizes = self._common()
         rows = [np.all(~np.isnan(arm[:, sizes]), axis=1) for arm in (self.new, self.old)]
         if not sizes.any() or not all(row.any() for row in rows):
@@ -144,6 +144,6 @@ class UnpairedCurve(JudgedCurve):
 
 
 def bool_rows(logs: Floats) -> Ints:
-    """Number the rounds that have any value."""
+    """Give the numbers of the rounds that have any value."""
     rows: Ints = np.flatnonzero(~np.isnan(logs).all(axis=1))
     return rows

@@ -73,7 +73,7 @@ CASTS: dict[str, Callable[[Any], Any]] = {"number": float, "whole": int, "text":
 
 
 def row_digest(row: Row) -> str:
-    """A digest of all cells of a row but `records`, whichever format it was read of."""
+    """Return a digest of all cells of a row but `records`, whichever format it was read of."""
     cells = {
         name: CASTS.get(kind, lambda cell: cell)(row[name])
         for name, kind in KINDS.items()
@@ -83,5 +83,5 @@ def row_digest(row: Row) -> str:
 
 
 def refuse(source: str, row: int, problem: str) -> UsageError:
-    """The error of a row (from 1) that is not what was exported."""
+    """Return the error of a row (from 1) that is not what was exported."""
     return UsageError.of("export-invalid", place=f"{source}: row {row}", problem=problem)

@@ -17,7 +17,7 @@ GROUP = 5000  # rows that are in memory at once
 
 
 def _arrow() -> tuple[Any, Any]:
-    """The two modules of pyarrow. Raises MissingError where it is not installed."""
+    """Return the two modules of pyarrow. Raises MissingError where it is not installed."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -20,7 +20,7 @@ FORMATS = {"csv": CSV_HEAD, "json": JSON_HEAD, "parquet": PARQUET_HEAD}
 
 
 def export_format(head: bytes) -> str:
-    """The format of an exported file by its first bytes; empty if it is no export."""
+    """Return the format of an exported file by its first bytes; empty if it is no export."""
     return next((name for name, mark in FORMATS.items() if mark.match(head)), "")
 
 

@@ -74,7 +74,7 @@ def _belongs(record: Kept, launch: LaunchRecord) -> bool:
 
 
 def _records(records: Iterable[Kept]) -> dict[str, Any]:
-    """The records as one document: `launch` and `campaign` once, the others in lists."""
+    """Return the records as one document: `launch` and `campaign` once, the others in lists."""
     document: dict[str, Any] = {}
     for record in records:
         match record:
@@ -144,7 +144,8 @@ class Seals:
             self.rows.update(str(one) for one in document["digests"])
 
     def break_at(self, row: Row) -> str:
-        """What was changed in a row; empty: nothing, or an export of before has no digests."""
+        """Return what was changed in a row; empty: nothing, or an export of before has no
+        digests."""
         if not self.known:
             return ""
         if not self.whole:

@@ -193,7 +193,7 @@ def _not_taken(source: ImportSource, error: UsageError) -> ImportedFile:
 def _taken(
     source: ImportSource, entries: Sequence[tuple[ImportTable, LedgerEntry]], refused: Sequence[str]
 ) -> ImportedFile:
-    """One answer for all tables of a file; of what differs between them, all of it."""
+    """Return one answer for all tables of a file; of what differs between them, all of it."""
     new = [(table, entry) for table, entry in entries if not entry.known] or entries
     tables = [table for table, _ in new]
     notes = dict.fromkeys(note for _, entry in new for note in entry.notes)

@@ -45,7 +45,7 @@ Series = dict[int, list[Measurement]]  # round -> what was measured in it
 
 
 def campaign_of(store: Store, table: ImportTable, options: ImportOptions) -> CampaignRecord:
-    """The campaign that a table belongs to, there already or new. Raises UsageError where it
+    """Return the campaign that a table belongs to, there already or new. Raises UsageError where it
     does not belong there: another machine, other buffers, a campaign that was run."""
     name = campaign_name(table, options)
     known = [c for c in store.campaigns() if name in (c.id, c.name)]
@@ -72,8 +72,8 @@ def campaign_of(store: Store, table: ImportTable, options: ImportOptions) -> Cam
 
 
 def campaign_name(table: ImportTable, options: ImportOptions) -> str:
-    """The campaign of a table: one for each day where --campaign has {date}. Raises UsageError
-    for a table without a date there."""
+    """Return the campaign of a table: one for each day where --campaign has {date}. Raises
+    UsageError for a table without a date there."""
     name = options.campaign or table.machine or "import"
     if DAY in name and not table.started:
         raise UsageError.of("campaign-date-unknown", name=name, file=table.name)
@@ -169,7 +169,8 @@ class Book:
         self._written |= {self.campaign.id, key, allocation.id}
 
     def _allocation(self, table: ImportTable) -> AllocationRecord:
-        """One for all imports unless one is named: tables are paired within an allocation."""
+        """Return one for all imports unless one is named: tables are paired within an
+        allocation."""
         name = table.allocation or "import"
         machine = self._plan.get("machine", "")
         identity = str(uuid.uuid5(uuid.UUID(self.campaign.id), f"allocation {name}"))
@@ -179,13 +180,14 @@ class Book:
         )
 
     def _identity(self, table: ImportTable, key: str, part: int) -> str:
-        """The id of one launch that a table gives: the same for the same content. The
+        """Return the id of one launch that a table gives: the same for the same content. The
         allocation has no part in it: one run in two allocations would count as two."""
         name = f"{key} {table.layout} {table.digest} {part}"
         return str(uuid.uuid5(uuid.UUID(self.campaign.id), name))
 
     def _holds(self, table: ImportTable, key: str) -> bool:
-        """Whether the table is there already; one without a whole layout is, under any layout."""
+        """Return whether the table is there already; one without a whole layout is, under any
+        layout."""
         if is_partial(table.layout):
             layouts = {*self._layouts, table.layout, UNKNOWN_LAYOUT}
             alike = [self._identity(replace(table, layout=one), key, 0) for one in layouts]
@@ -193,8 +195,8 @@ class Book:
         return self._identity(table, key, 0) in self._launches
 
     def _stored_start(self, table: ImportTable, key: str) -> int:
-        """How many bytes a table begins with that were imported before, as where a job appends to
-        a file that was imported: those runs would count twice."""
+        """Return how many bytes a table begins with that were imported before, as where a job
+        appends to a file that was imported: those runs would count twice."""
         sha, place, most = hashlib.sha256(), 0, 0
         for line in table.data.splitlines(keepends=True) if self._holders else ():
             sha.update(line)
@@ -204,7 +206,7 @@ class Book:
         return most if most < len(table.data) else 0
 
     def _notes(self, table: ImportTable, key: str) -> tuple[str, ...]:
-        """What is odd about the table beside what is there already."""
+        """Return what is odd about the table beside what is there already."""
         notes = []
         other = self._holders.get(table.digest, key)
         if other != key:
@@ -218,8 +220,8 @@ class Book:
         return tuple(notes)
 
     def _series(self, table: ImportTable, owner: tuple[str, str]) -> Series:
-        """The table's values by round: those of a benchmark come after what is there, or in the
-        round that its name says, and a size that is there twice in one file is two rounds."""
+        """Return the table's values by round: those of a benchmark come after what is there, or in
+        the round that its name says, and a size that is there twice in one file is two rounds."""
         met: Counter[tuple[str, str, int]] = Counter()
         starts: dict[str, int] = {}
         series: Series = {}
@@ -239,7 +241,7 @@ class Book:
 
 
 def is_partial(layout: str) -> bool:
-    """Whether a layout lacks the number of nodes or of ranks on each."""
+    """Return whether a layout lacks the number of nodes or of ranks on each."""
     return layout_order(layout)[0]
 
 
@@ -249,8 +251,8 @@ def _artefacts(table: ImportTable) -> dict[str, bytes]:
 
 
 def _findings(table: ImportTable, part: int, parts: int) -> tuple[Finding, ...]:
-    """The findings of one launch of a table: the first has them, but for those of a run that died,
-    which is the last."""
+    """Return the findings of one launch of a table: the first has them, but for those of a run that
+    died, which is the last."""
     findings = table.parsed.findings
     if not table.died:
         return findings if part == 0 else ()
@@ -262,7 +264,7 @@ def _findings(table: ImportTable, part: int, parts: int) -> tuple[Finding, ...]:
 def _launch(
     table: ImportTable, identity: str, number: int, findings: tuple[Finding, ...]
 ) -> LaunchRecord:
-    """The record, without the ids of what it belongs to."""
+    """Return the record, without the ids of what it belongs to."""
     own = findings if table.died else table.parsed.findings
     failed = any(f.level is Level.ERROR for f in own)
     return LaunchRecord(

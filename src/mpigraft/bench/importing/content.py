@@ -54,7 +54,7 @@ def read_content(file_path: Path, path: str) -> bytes | str:
 
 
 def _state(file: IO[bytes]) -> tuple[int, int]:
-    """What changes while a file is written; of a pipe nothing, which is read to its end."""
+    """Return what changes while a file is written; of a pipe nothing, which is read to its end."""
     status = os.fstat(file.fileno())
     return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (0, 0)
 

@@ -64,14 +64,15 @@ class Census:
         return replace(table, parsed=parsed, lost=len(lost))
 
     def _longer(self, benchmark: str, size: int) -> int:
-        """How many other tables of a benchmark go beyond a size; 0 unless most of them do."""
+        """Return how many other tables of a benchmark go beyond a size; 0 unless most of them
+        do."""
         sizes = self._largest[benchmark]
         longer = sum(count for largest, count in sizes.items() if largest > size)
         return longer if 2 * longer > sizes.total() - 1 else 0
 
 
 def _largest(table: ImportTable, start: int, stop: int) -> dict[Benchmark, int]:
-    """The largest size of each benchmark in a part of a table."""
+    """Return the largest size of each benchmark in a part of a table."""
     largest: dict[Benchmark, int] = {}
     for m in table.parsed.measurements[start:stop]:
         largest[m.benchmark] = max(m.size, largest.get(m.benchmark, 0))
@@ -79,8 +80,8 @@ def _largest(table: ImportTable, start: int, stop: int) -> dict[Benchmark, int]:
 
 
 def _is_full(benchmark: Benchmark, size: int, layout: str) -> bool:
-    """Whether OSU's program goes no further on so many ranks: the blocks of all would have more
-    memory than it takes."""
+    """Return whether OSU's program goes no further on so many ranks: the blocks of all would have
+    more memory than it takes."""
     partial, nodes, per_node, *_ = layout_order(layout)
     stated = re.search(r"(\d+)ranks", layout)
     ranks = int(stated[1]) if stated else 0 if partial else nodes * per_node

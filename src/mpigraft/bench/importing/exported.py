@@ -66,7 +66,7 @@ def take_export(
 
 
 def _edited(launched: ExportedLaunch, source: ImportSource) -> ExportedLaunch:
-    """The records under ids and a name of their own: what was edited stands beside what was
+    """Return the records under ids and a name of their own: what was edited stands beside what was
     measured, as an import. The ids are the same for the same content."""
     content = hashlib.sha256(source.path.read_bytes()).hexdigest()
 
@@ -92,7 +92,7 @@ def _edited(launched: ExportedLaunch, source: ImportSource) -> ExportedLaunch:
 
 
 def _campaign(launched: ExportedLaunch, source: ImportSource) -> CampaignRecord:
-    """The campaign, which the first row has. Raises UsageError."""
+    """Return the campaign, which the first row has. Raises UsageError."""
     campaign = next((h for h in launched.heads if isinstance(h, CampaignRecord)), None)
     if campaign is None:
         raise _refusal(source, "its first row, which has the records of the campaign, is missing")

@@ -153,7 +153,7 @@ def _problem(pieces: list[str], fields: tuple[str, ...]) -> str:
 
 
 def _nearest(field: str) -> str:
-    """The known field that a name of none seems to mean; empty: it is a name of its own."""
+    """Return the known field that a name of none seems to mean; empty: it is a name of its own."""
     known = (*NUMBERS, *TEXTS)
     if field in known:
         return ""
@@ -166,8 +166,8 @@ WILD = {"*": Piece(least=0), "?": Piece(most=1)}
 
 
 def match_pieces(pieces: tuple[Piece, ...], text: str) -> dict[str, str] | None:
-    """The texts of the fields, each as short as it can be, or None. Places from which the rest
-    does not match are remembered: as a regular expression, a name with a hundred underscores
+    """Return the texts of the fields, each as short as it can be, or None. Places from which the
+    rest does not match are remembered: as a regular expression, a name with a hundred underscores
     would take a pattern with six fields years."""
     failed: set[tuple[int, int]] = set()
 
@@ -188,7 +188,7 @@ def match_pieces(pieces: tuple[Piece, ...], text: str) -> dict[str, str] | None:
 
 
 def _ends(piece: Piece, text: str, start: int) -> Iterator[int]:
-    """Where a piece that begins at `start` may end, the nearest first."""
+    """Yield where a piece that begins at `start` may end, the nearest first."""
     if piece.text:
         if text.startswith(piece.text, start):
             yield start + len(piece.text)

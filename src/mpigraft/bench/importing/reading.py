@@ -163,7 +163,7 @@ def _check_values(path: str, suite: str, parsed: Parsed) -> None:
 def _table(
     source: ImportSource, path: str, data: bytes, suite: str, parsed: Parsed, options: ImportOptions
 ) -> ImportTable:
-    """A file, or the part of it with one layout, as a table."""
+    """Return a file, or the part of it with one layout, as a table."""
     fields = source.fields
     buffers, measurements = _buffers(path, parsed)
     parsed = replace(parsed, measurements=measurements)
@@ -185,8 +185,8 @@ def _table(
 def _cases(
     source: ImportSource, path: str, data: bytes, options: ImportOptions
 ) -> Iterator[ImportTable]:
-    """The lines of ReFrame's log, each a table of its own: a log grows, and what it had is there
-    already when it is imported again. What a line says gives way to flags and the name."""
+    """Yield the lines of ReFrame's log, each a table of its own: a log grows, and what it had is
+    there already when it is imported again. What a line says gives way to flags and the name."""
     cases, findings = reframe.parse_log(data, source.name)
     measured = Parsed(tuple(m for case in cases for m in case.measurements), findings)
     _check_values(path, "reframe", measured)
@@ -242,7 +242,7 @@ def _check_benchmark(path: str, parsed: Parsed, fields: Fields) -> None:
 
 
 def _one(path: str, what: str, flag: str, name: str) -> str:
-    """The one answer of a flag and a name."""
+    """Return the one answer of a flag and a name."""
     if flag and name and flag != name:
         conflict = f"--{what} is {flag}, and its name says {name}"
         raise UsageError.of("import-conflict", path=path, conflict=conflict)
@@ -250,8 +250,8 @@ def _one(path: str, what: str, flag: str, name: str) -> str:
 
 
 def configuration_of(path: str, fields: Fields, options: ImportOptions) -> str:
-    """The configuration's name; fields of a name that nothing else uses are a part of it, so that
-    a file of another compiler, say, is no next round of this one. Raises UsageError."""
+    """Return the configuration's name; fields of a name that nothing else uses are a part of it, so
+    that a file of another compiler, say, is no next round of this one. Raises UsageError."""
     built = "/".join(filter(None, (fields.mpi, fields.transport)))
     if fields.configuration and built:
         conflict = "{configuration} stands for {mpi} and {transport}, and its name has both"
@@ -265,7 +265,7 @@ def configuration_of(path: str, fields: Fields, options: ImportOptions) -> str:
 
 
 def _layout(path: str, header: dict[str, str], fields: Fields, options: ImportOptions) -> str:
-    """The layout's key, from all that says something of it; they must agree."""
+    """Return the layout's key, from all that says something of it; they must agree."""
     nodes = _agreed(path, "nodes", {
         "--nodes": options.nodes, "its name": fields.nodes,
         "the file": int(header.get("nodes", "0")),
@@ -295,7 +295,7 @@ def partial_layout(nodes: int, ranks: int, per_node: int) -> str:
 
 
 def _agreed(path: str, what: str, sources: dict[str, int]) -> int:
-    """The number that all agree on who say one, or 0."""
+    """Return the number that all agree on who say one, or 0."""
     known = {source: number for source, number in sources.items() if number}
     if len(set(known.values())) > 1:
         (first, one), (second, other) = _differing(known)

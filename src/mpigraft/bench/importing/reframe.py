@@ -51,8 +51,9 @@ class ReframeCase:
 
 
 def parse_log(data: bytes, source: str) -> tuple[list[ReframeCase], tuple[Finding, ...]]:
-    """All cases with a figure, and findings: lines that cannot be read, cases without a figure,
-    figures of which nobody can say whether more is better. Raises UsageError for no log at all."""
+    """Return all cases with a figure, and findings: lines that cannot be read, cases without a
+    figure, figures of which nobody can say whether more is better. Raises UsageError for no log at
+    all."""
     cases: list[ReframeCase] = []
     broken: list[tuple[str, int]] = []
     failed: list[str] = []
@@ -87,8 +88,8 @@ def _notes(source: str, failed: list[str], unclear: list[str]) -> Iterator[Findi
 
 
 def _header(line: str) -> tuple[str, tuple[str, ...]] | None:
-    """The delimiter and the columns, if the line is a header. One before another takes its place:
-    ReFrame writes a new one when the figures of a test change."""
+    """Return the delimiter and the columns, if the line is a header. One before another takes its
+    place: ReFrame writes a new one when the figures of a test change."""
     for delimiter in DELIMITERS:
         names = tuple(line.split(delimiter))
         if "job_completion_time" in names and any(n.endswith("_value") for n in names):
@@ -97,7 +98,8 @@ def _header(line: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _cells(line: str, columns: tuple[str, ...], delimiter: str, place: Place) -> dict[str, str]:
-    """A line's cells by column; a description with the delimiter in it has the cells over."""
+    """Return a line's cells by column; a description with the delimiter in it has the cells
+    over."""
     if FIGURE.search(line):
         return _old(line, place)
     if not columns:
@@ -113,7 +115,7 @@ def _cells(line: str, columns: tuple[str, ...], delimiter: str, place: Place) ->
 
 
 def _old(line: str, place: Place) -> dict[str, str]:
-    """The cells of a line without a header."""
+    """Return the cells of a line without a header."""
     parts = line.split("|")
     info = next((match for part in parts if (match := INFO.fullmatch(part.strip()))), None)
     if info is None:
@@ -178,13 +180,13 @@ def _moment(text: str) -> str:
 
 
 def _word(text: str) -> str:
-    """A name that a benchmark's key can have."""
+    """Return a name that a benchmark's key can have."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:80] or "x"
 
 
 def _metric(figure: str, cells: dict[str, str]) -> str | None:
-    """The metric of a figure, or None where neither its unit nor its reference say whether more
-    of it is better."""
+    """Return the metric of a figure, or None where neither its unit nor its reference say whether
+    more of it is better."""
     unit = cells[f"{figure}_unit"]
     name = re.sub(r"[^a-z0-9]+", "_", figure.lower()).strip("_")[:40]
     name = name if name[:1].isalpha() else f"x_{name}"[:40]
@@ -207,7 +209,7 @@ def _metric(figure: str, cells: dict[str, str]) -> str | None:
 
 
 def _layout(cells: dict[str, str], place: Place) -> dict[str, str]:
-    """What the log says of nodes and processes."""
+    """Return what the log says of nodes and processes."""
     header: dict[str, str] = {}
     counts = {
         key: int(text)

@@ -86,7 +86,8 @@ def _below(folder: Path, unmatched: dict[Path, Unmatched]) -> Iterator[Path]:
 
 
 def _is_entered(folder: Path, top: Path, linked: set[Path]) -> bool:
-    """Whether to read a folder below `top`, which may be a link: once, and no way up or around."""
+    """Return whether to read a folder below `top`, which may be a link: once, and no way up or
+    around."""
     if not folder.is_symlink():
         return True
     real = folder.resolve()

@@ -68,7 +68,7 @@ def _pieces(path: Path, data: bytes) -> Iterator[bytes]:
 
 
 def _numbers(path: Path, text: bytes) -> Floats:
-    """All numbers of the file; Fortran writes 1.0D+00."""
+    """Return all numbers of the file; Fortran writes 1.0D+00."""
     try:
         return np.array(text.split(), dtype=np.float64)
     except ValueError:

@@ -73,7 +73,7 @@ def matrix_graph(matrix: SparseMatrix) -> Graph:
 
 
 def _graph(sites: int, pairs: Ints) -> Graph:
-    """Each link once in each direction, none to itself."""
+    """Return each link once in each direction, none to itself."""
     pairs = pairs[:, pairs[0] != pairs[1]]
     keys = np.unique(pairs[0] * sites + pairs[1])
     return np.searchsorted(keys // sites, np.arange(sites + 1)), keys % sites

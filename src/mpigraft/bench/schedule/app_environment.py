@@ -21,7 +21,8 @@ class AppEnvironments:
         self._loaded: dict[tuple[tuple[str, ...], str], tuple[EnvRow, ...]] = {}
 
     def rows(self, app: App, configuration: Configuration) -> tuple[EnvRow, ...]:
-        """Raises CheckFailed for what cannot reach a container, and as the module command does."""
+        """Make the environment of the application. Raises CheckFailed for what cannot reach a
+        container, and as the module command does."""
         pairs = (word.partition("=") for word in app.env)
         own = tuple(EnvRow(name, value, Scope.RANK, "app") for name, _, value in pairs)
         if configuration.graft is None:
@@ -33,8 +34,8 @@ class AppEnvironments:
         return own
 
     def _module_rows(self, app: App, configuration: Configuration) -> tuple[EnvRow, ...]:
-        """What modules set, less what would make another MPI or transport of the one that was
-        proven: an application's module often loads an MPI of its own."""
+        """Return what modules set, less what would make another MPI or transport of the one that
+        was proven: an application's module often loads an MPI of its own."""
         if not app.modules or configuration.mpi is None:
             return ()
         key = (app.modules, configuration.mpi.id)
@@ -49,6 +50,6 @@ class AppEnvironments:
 
 
 def search_path(rows: tuple[EnvRow, ...]) -> tuple[str, ...]:
-    """The folders of PATH as these rows leave it; none where they do not set it."""
+    """Return the folders of PATH as these rows leave it; none where they do not set it."""
     path = {row.name: row.value for row in rows}.get("PATH") or ""
     return tuple(folder for folder in path.split(os.pathsep) if folder.startswith("/"))

@@ -17,7 +17,7 @@ DEFAULT_BENCHMARKS = (*QUICK_BENCHMARKS, "native:bw", "native:bcast", "native:al
 
 
 def requested_benchmarks(spec: CampaignSpec) -> tuple[Benchmark, ...]:
-    """Those that were named; else the applications that were given; else the usual ones."""
+    """Return those that were named; else the applications that were given; else the usual ones."""
     usual = QUICK_BENCHMARKS if spec.quick else DEFAULT_BENCHMARKS
     names = spec.benchmark or tuple(f"app:{app.name}" for app in spec.app) or usual
     benchmarks = [Benchmark.parse(key) for name in names for key in split_benchmarks(name)]
@@ -29,7 +29,7 @@ def requested_benchmarks(spec: CampaignSpec) -> tuple[Benchmark, ...]:
 
 
 def _like(benchmark: Benchmark, suite: str) -> Benchmark:
-    """The same, timed like another suite's: of ours, unless its own options say how."""
+    """Return the same, timed like another suite's: of ours, unless its own options say how."""
     if benchmark.suite != NATIVE or "like" in dict(benchmark.options):
         return benchmark
     return replace(benchmark, options=tuple(sorted((*benchmark.options, ("like", suite)))))

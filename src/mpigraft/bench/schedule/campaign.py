@@ -86,7 +86,7 @@ class Campaign:
         return tuple(b for b in self.benchmarks if b.suite == NATIVE and b.name not in ALONE)
 
     def programs(self, configuration: Configuration, layout: Layout) -> tuple[str, ...]:
-        """What a round starts of a configuration on a layout (Step.program)."""
+        """Return what a round starts of a configuration on a layout (Step.program)."""
         own = [b for b in self.benchmarks if b.suite == NATIVE and b.name in ALONE]
         own += [
             start.benchmark
@@ -100,26 +100,26 @@ class Campaign:
         return suitable_layouts(self.spec, start.benchmark, self.layouts)
 
     def start_of(self, step: Step) -> Start:
-        """The program of a step that starts one of a suite."""
+        """Return the program of a step that starts one of a suite."""
         return {s.key: s for s in self.starts}[step.configuration.key, step.program]
 
     def files(self, configuration: Configuration) -> tuple[Path, ...]:
-        """What programs of suites are made of under a configuration."""
+        """Return what programs of suites are made of under a configuration."""
         own = (s for s in self.starts if s.configuration.key == configuration.key)
         return tuple(dict.fromkeys(path for start in own for path in start.files))
 
     def commands(self, configuration: Configuration) -> dict[str, tuple[str, ...]]:
-        """Where each program of a suite was found, and its command, by benchmark."""
+        """Return where each program of a suite was found, and its command, by benchmark."""
         own = (s for s in self.starts if s.configuration.key == configuration.key)
         return {s.benchmark.key: (s.tool.source, *s.tool.words) for s in own}
 
     def benchmarks_of(self, step: Step) -> tuple[Benchmark, ...]:
-        """What a launch measures."""
+        """Return what a launch measures."""
         return (Benchmark.parse(step.program),) if step.program else self.native
 
     def command_lines(self, configuration: Configuration) -> list[dict[str, object]]:
-        """What each program of a suite is started with, for who starts it without mpigraft: its
-        words by layout, its folder, the file that has the figure, and its own environment."""
+        """Return what each program of a suite is started with, for who starts it without mpigraft:
+        its words by layout, its folder, the file that has the figure, and its own environment."""
         return [
             {
                 "benchmark": start.benchmark.key,
@@ -250,7 +250,7 @@ def plan_campaign(
 
 
 def _texts(spec: CampaignSpec) -> Iterator[str]:
-    """What a person typed and the store keeps."""
+    """Yield what a person typed and the store keeps."""
     yield from (spec.name, *spec.env)
     for app in spec.app:
         yield from (*app.command, *app.env, app.figure, app.json, app.output, app.success)
@@ -362,13 +362,13 @@ def extend_campaign(campaign: CampaignRecord, rounds: int, measured: int) -> Cam
 
 
 def extended_rounds(campaign: CampaignRecord) -> int:
-    """Rounds that were planned before a campaign was extended last; 0 where it never was."""
+    """Count the rounds that were planned before the last extension of a campaign, else 0."""
     extensions = json.loads(campaign.plan).get("extensions")
     return int(extensions[-1]["planned"]) if extensions else 0
 
 
 def campaign_record(campaign: Campaign, identity: str = "") -> CampaignRecord:
-    """The campaign as the store keeps it, with an identity of its own or the one it was given."""
+    """Make the record that the store keeps, with a new identity or the given one."""
     return CampaignRecord(
         id=identity or str(uuid.uuid4()),
         name=campaign.spec.name,
@@ -385,8 +385,8 @@ def campaign_record(campaign: Campaign, identity: str = "") -> CampaignRecord:
 def allocation_record(
     campaign: str, machine: Machine, nodes: Allocation = THIS_HOST
 ) -> AllocationRecord:
-    """These nodes, from now on, as one allocation of a campaign. Network addresses stay here:
-    results are published."""
+    """Take these nodes, from now on, as one allocation of a campaign. Network addresses stay
+    here: results are published."""
     unaddressed = tuple(replace(device, address="") for device in machine.fabrics)
     return AllocationRecord(
         id=str(uuid.uuid4()),

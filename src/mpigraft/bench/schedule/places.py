@@ -195,7 +195,7 @@ def places(
 
 @contextlib.contextmanager
 def _as_refusals(tool: Tool, guest: str) -> Iterator[None]:
-    """What keeps a program from a guest leaves it out, and no more."""
+    """Leave out a program that something keeps from a guest, and no more."""
     try:
         yield
     except CheckFailed:
@@ -212,8 +212,8 @@ def _with_rows(configuration: Configuration, rows: tuple[EnvRow, ...]) -> Config
 
 
 def _shared_folder(plan: GraftPlan, bare: GraftPlan) -> GraftPlan:
-    """The plan with the graft folder of our own programs, where both have the same content: a
-    suite of a hundred programs then has one folder."""
+    """Return the plan with the graft folder of our own programs, where both have the same content:
+    a suite of a hundred programs then has one folder."""
 
     def content(one: GraftPlan) -> tuple[object, ...]:
         return one.copies, one.binds, one.devices, one.environment, one.libmpi, one.libmpi_copy
@@ -222,7 +222,8 @@ def _shared_folder(plan: GraftPlan, bare: GraftPlan) -> GraftPlan:
 
 
 def _files(tool: Tool, command: GuestCommand, configuration: Configuration) -> Iterator[Path]:
-    """The program, what the loader maps for it, what a script is made of, and named inputs."""
+    """Yield the program, what the loader maps for it, what a script is made of, and named
+    inputs."""
     program = Path(tool.words[0])
     own = [Path(word) for word in tool.words[1:] if "/" in word and Path(word).is_file()]
     programs = [program, *map(Path, (*command.programs, *command.certain)), *own]

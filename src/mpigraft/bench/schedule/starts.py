@@ -39,7 +39,7 @@ class Start:
         return (self.configuration.key, self.benchmark.key)
 
     def words(self, spec: CampaignSpec, layout: Layout) -> tuple[str, ...]:
-        """The command line of one rank."""
+        """Return the command line of one rank."""
         suite = PROGRAM_SUITES[self.benchmark.suite]
         return suite.words(self.benchmark, self.tool, spec, layout)
 
@@ -55,13 +55,13 @@ class Starts:
         return tuple(s for s in self.possible if s.configuration.key == configuration.key)
 
     def most_able(self, configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
-        """Those under which most programs fit: a curve without a baseline is compared with
+        """Return those under which most programs fit: a curve without a baseline is compared with
         nothing."""
         most = max(len(self.of(c)) for c in configurations)
         return tuple(c for c in configurations if len(self.of(c)) == most)
 
     def reasons(self, configurations: Sequence[str]) -> str:
-        """Why programs do not fit these configurations (ids), each reason once."""
+        """Return why programs do not fit these configurations (ids), each reason once."""
         heads = tuple(f"{identity} " for identity in configurations)
         own = [why for name, why in self.refused if name.startswith(heads)]
         return "; ".join(dict.fromkeys(own))
@@ -97,7 +97,8 @@ def plan_starts(
 
 
 def _fits_nothing(benchmark: Benchmark, noes: Sequence[CheckFailed]) -> MpigraftError:
-    """The error for a benchmark that no configuration can run, or that is not here at all."""
+    """Return the error for a benchmark that no configuration can run, or that is not here at
+    all."""
     if all(no.code == NOT_HERE for no in noes):
         return MissingError.of("benchmark-program-missing", problem=noes[0].message)
     shown = "; ".join(dict.fromkeys(map(_reason, noes)))
@@ -116,7 +117,7 @@ class _Planner:
     environments: AppEnvironments
 
     def start(self, benchmark: Benchmark, configuration: Configuration) -> Start:
-        """The first program that fits. Raises CheckFailed with the last one's reason."""
+        """Return the first program that fits. Raises CheckFailed with the last one's reason."""
         suite, mpi = PROGRAM_SUITES[benchmark.suite], configuration.mpi
         assert mpi is not None
         place, given = self.place_of(configuration), self._rows(benchmark, configuration)
@@ -134,7 +135,7 @@ class _Planner:
         raise no
 
     def _rows(self, benchmark: Benchmark, configuration: Configuration) -> tuple[EnvRow, ...]:
-        """What ranks of an application get besides."""
+        """Return what ranks of an application get besides."""
         own = (app for app in self.spec.app if benchmark.key == f"app:{app.name}")
         return tuple(row for app in own for row in self.environments.rows(app, configuration))
 
@@ -154,8 +155,8 @@ def suitable_layouts(
 def startable(
     spec: CampaignSpec, configurations: Sequence[Configuration], starts: Starts
 ) -> tuple[Configuration, ...]:
-    """The configurations under which any program fits. Raises CheckFailed for one that was named,
-    and for an MPI that was, where none does."""
+    """Return the configurations under which any program fits. Raises CheckFailed for one that was
+    named, and for an MPI that was, where none does."""
     startable = tuple(c for c in configurations if starts.of(c))
     for text in spec.mpi:
         named = select_mpis((text,), [c.mpi for c in configurations if c.mpi])

@@ -33,8 +33,8 @@ def default_limit_s(
 def completed_limits(
     spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int, budget_ms: float
 ) -> tuple[str, ...]:
-    """The limits of a spec, and where it names none for them that of our own launches in a round
-    with others: a program of others may take longer, and ours need not wait for it."""
+    """Return the limits of a spec, and where it names none for them that of our own launches in a
+    round with others: a program of others may take longer, and ours need not wait for it."""
     native = [b for b in benchmarks if b.suite == NATIVE]
     if spec.limit_s or NATIVE in spec.limited or not native or len(native) == len(benchmarks):
         return spec.limits
@@ -52,17 +52,17 @@ def refuse_idle_limits(spec: CampaignSpec, benchmarks: Sequence[Benchmark]) -> N
 
 
 def count_budgets(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -> int:
-    """How many times a launch on `nodes` spends the budget: once for each size; where nodes meet
-    pair by pair, thrice in each round of meetings, which are no more than nodes. Thirty times as
-    long counts as hung, since slow transports pass the budget with one message and validation is
+    """Return how many times a launch on `nodes` spends the budget: once for each size; where nodes
+    meet pair by pair, thrice in each round of meetings, which are no more than nodes. Thirty times
+    as long counts as hung, since slow transports pass the budget with one message and validation is
     off the clock."""
     sizes = spec.max_size.bit_length() - spec.min_size.bit_length() + 1
     return sum(3 * nodes if b.name == "pairs" else sizes for b in benchmarks)
 
 
 def long_bytes(spec: CampaignSpec, benchmarks: Sequence[Benchmark]) -> int:
-    """Bytes of one message of every size that passes the budget by itself, of all benchmarks: each
-    is sent LONG_TIMES, whatever the budget."""
+    """Return bytes of one message of every size that passes the budget by itself, of all
+    benchmarks: each is sent LONG_TIMES, whatever the budget."""
     sizes = [spec.min_size]
     while sizes[-1] * 2 <= spec.max_size:
         sizes.append(sizes[-1] * 2)

@@ -68,7 +68,7 @@ def tools(
     files: RankFiles,
     mpi: MpiInstall,
 ) -> Iterator[Tool]:
-    """The command; a program with a `/` in its name stands in the application's folder."""
+    """Yield the command; a program with a `/` in its name stands in the application's folder."""
     if records.is_record(benchmark):
         yield from records.tools(
             benchmark, Natives.replay_of(mpi, machine.cpu.architecture, spec.native_build), files
@@ -97,8 +97,8 @@ def missing(benchmark: Benchmark, _spec: CampaignSpec) -> str:
 
 
 def words(benchmark: Benchmark, tool: Tool, _spec: CampaignSpec, layout: Layout) -> tuple[str, ...]:
-    """The command with the numbers of the layout: {nodes}, {ranks}, {ranks_per_node}, {threads}.
-    Other braces stay as they are."""
+    """Return the command with the numbers of the layout: {nodes}, {ranks}, {ranks_per_node},
+    {threads}. Other braces stay as they are."""
     if records.is_record(benchmark):
         return records.words(benchmark, tool, layout)
     return tuple(filled(word, layout) for word in tool.words)
@@ -141,8 +141,8 @@ def _by_pattern(pattern: str, text: str) -> list[Any]:
 
 
 def _by_path(path: str, text: str) -> list[Any]:
-    """The value at a path of keys and places in the document: the whole text, else each line that
-    is one, since a launcher prints beside it."""
+    """Return the value at a path of keys and places in the document: the whole text, else each line
+    that is one, since a launcher prints beside it."""
     documents = []
     for part in (text, *text.splitlines()):
         if part.lstrip()[:1] in ("{", "["):
@@ -157,8 +157,8 @@ def _by_path(path: str, text: str) -> list[Any]:
 
 
 def _at(values: list[Any], keys: list[str]) -> list[Any]:
-    """What stands at a path: each key of an object, each place of a list from 0, or from its end
-    if it is negative; `*` is every one of them."""
+    """Return what stands at a path: each key of an object, each place of a list from 0, or from its
+    end if it is negative; `*` is every one of them."""
     for key in keys:
         values = [below for value in values for below in _below(value, key)]
     return values
@@ -177,7 +177,7 @@ def _below(value: Any, key: str) -> list[Any]:
 
 
 def _number(figure: Any) -> float | None:
-    """A finite number above 0: ratios are compared by their logarithms."""
+    """Return a finite number above 0: ratios are compared by their logarithms."""
     if isinstance(figure, bool) or not isinstance(figure, (int, float, str)):
         return None
     if isinstance(figure, str) and ("_" in figure or not figure.isascii()):

@@ -53,8 +53,8 @@ class Suite(Protocol):
     """A reader of one suite's output."""
 
     def parse(self, data: bytes, *, source: str) -> Parsed:
-        """`data` is the program's stdout, `source` names it in messages. Raises UsageError with
-        the file and line where it is not the suite's output at all."""
+        """Parse what a program printed: `data` is its stdout, `source` names it in messages. Raises
+        UsageError with the file and line where it is not the suite's output at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Place:
 
 
 def number(word: str, place: Place, what: str) -> float:
-    """A finite, non-negative decimal number. Python's own extras (1_0, nan, digits of other
+    """Return a finite, non-negative decimal number. Python's own extras (1_0, nan, digits of other
     scripts) are refused."""
     try:
         value = float(word)
@@ -86,12 +86,12 @@ def number(word: str, place: Place, what: str) -> float:
 
 
 def printed_step(word: str) -> float:
-    """The smallest difference that a finite number's digits can show: 0.01 of `0.63`."""
+    """Return the smallest difference that a finite number's digits can show: 0.01 of `0.63`."""
     return float(f"1e{Decimal(word).as_tuple().exponent}")
 
 
 def whole(word: str, place: Place, what: str) -> int:
-    """A whole number of 0 or more that the store can keep."""
+    """Return a whole number of 0 or more that the store can keep."""
     if not (word.isascii() and word.isdigit() and len(word) <= 19 and int(word) <= MAX_SIZE):
         place.refuse(f"{what} is {word[:40]!r}, not a whole number of 0 or more")
     return int(word)
@@ -103,7 +103,7 @@ def count(number: int, thing: str) -> str:
 
 
 def crashed(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
-    """One finding for all the lines in which a program, a library or a launcher gives up: a
+    """Return one finding for all the lines in which a program, a library or a launcher gives up: a
     crash of a thousand ranks says it a thousand times."""
     if not lines:
         return ()
@@ -115,7 +115,7 @@ def _quoted(lines: list[tuple[int, str]]) -> str:
 
 
 def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
-    """One finding for all the lines that are no part of the suite's output."""
+    """Return one finding for all the lines that are no part of the suite's output."""
     if not lines:
         return ()
     return (
@@ -126,7 +126,7 @@ def foreign(lines: list[tuple[int, str]], source: str) -> tuple[Finding, ...]:
 
 
 def invalid(measurements: list[Measurement], source: str) -> tuple[Finding, ...]:
-    """One finding for all the values whose buffers did not hold what they should."""
+    """Return one finding for all the values whose buffers did not hold what they should."""
     wrong = [m for m in measurements if m.valid is False]
     if not wrong:
         return ()
@@ -139,7 +139,8 @@ def invalid(measurements: list[Measurement], source: str) -> tuple[Finding, ...]
 
 
 def damaged(lines: Sequence[tuple[str, int]], source: str) -> tuple[Finding, ...]:
-    """One finding for all the lines that cannot be what the suite prints: (problem, its line)."""
+    """Return one finding for all the lines that cannot be what the suite prints: (problem, its
+    line)."""
     if not lines:
         return ()
     problems = join_some([problem for problem, _ in lines], SHOWN_LINES)
@@ -198,8 +199,8 @@ class Reading:
         span.width, span.followed = len(line), False
 
     def narrower(self, line: str) -> bool:
-        """Whether a line is shorter than the row above it: of a whole number that may be cut, as
-        all rows of a table end in one column, nothing else shows it."""
+        """Return whether a line is shorter than the row above it: of a whole number that may be
+        cut, as all rows of a table end in one column, nothing else shows it."""
         return bool(self.spans) and len(line) < self.spans[-1].width
 
     def ends(self, line: str, place: Place) -> bool:
@@ -244,7 +245,7 @@ class Reading:
 
 
 def text_lines(data: bytes, source: str, rule: str = "") -> Iterator[tuple[str, Place, bool]]:
-    """Lines that consist of more than white space and characters of `rule`, their places, and
+    """Yield lines that consist of more than white space and characters of `rule`, their places, and
     whether each is the last of the file, which may be cut short."""
     lines = data.split(b"\n")
     for index, raw in enumerate(lines):

@@ -70,11 +70,11 @@ RESULTS = (
 
 
 def parse(data: bytes, *, source: str) -> Parsed:
-    """All values in one file. `value` of a collective is t_avg, as OSU has it, with t_min and
-    t_max beside it. Rows that ran out of memory or time are findings, and so are damaged rows and
-    blocks. Options of the calling sequence that change what is measured are in the key. `header`
-    has version, part and the world's size as processes. Raises UsageError for a file without a
-    block."""
+    """Return all values in one file. `value` of a collective is t_avg, as OSU has it, with t_min
+    and t_max beside it. Rows that ran out of memory or time are findings, and so are damaged rows
+    and blocks. Options of the calling sequence that change what is measured are in the key.
+    `header` has version, part and the world's size as processes. Raises UsageError for a file
+    without a block."""
     state = _ImbState(source)
     for line, place, last in text_lines(data, source, "#-"):
         try:
@@ -131,7 +131,8 @@ class _ImbState(Reading):
         self.block = None
 
     def world(self, size: int) -> None:
-        """The world is as large as the largest set of processes that a block speaks of."""
+        """Keep the size of the world, which is as large as the largest set of processes that a
+        block speaks of."""
         self.header["processes"] = str(max(size, int(self.header.get("processes", "0"))))
 
 
@@ -168,7 +169,8 @@ def _line(line: str, place: Place, state: _ImbState, *, last: bool) -> None:
 
 
 def processes_in(line: str) -> int:
-    """How many processes a line says that there are at least; 0 if it says nothing of them."""
+    """Return how many processes a line says that there are at least; 0 if it says nothing of
+    them."""
     if match := PROCESSES.match(line) or WAITING.match(line):
         return int(match[1][:18])
     if match := GROUPS.match(line):

@@ -67,7 +67,8 @@ def names(_spec: CampaignSpec) -> tuple[str, ...]:
 
 
 def part_of(benchmark: Benchmark) -> str:
-    """The part of a benchmark: the one that is asked for, else the first that has the name."""
+    """Return the part of a benchmark: the one that is asked for, else the first that has the
+    name."""
     asked = dict(benchmark.options).get("part")
     return asked or next(part for part, known in PARTS.items() if benchmark.name in known)
 
@@ -122,8 +123,8 @@ def tools(
 
 
 def _openmp(machine: Machine) -> tuple[EnvRow, ...]:
-    """Where IMB-MT finds Intel's OpenMP library, if `get intel --openmp` fetched it: in a folder of
-    its own, which no other program sees."""
+    """Return where IMB-MT finds Intel's OpenMP library, if `get intel --openmp` fetched it: in a
+    folder of its own, which no other program sees."""
     for folder, _ in _beside_launchers(machine):
         library = Path(folder).parent / OPENMP_FOLDER / "lib"
         if library.is_dir():

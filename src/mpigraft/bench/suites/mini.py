@@ -108,7 +108,8 @@ def _check_dirac(benchmark: Benchmark, spec: CampaignSpec) -> None:
 
 
 def _problem(benchmark: Benchmark, spec: CampaignSpec, layout: Layout) -> Problem | None:
-    """The matrix that a file divides; None: the program divides a lattice into blocks itself."""
+    """Return the matrix that a file divides; None: the program divides a lattice into blocks
+    itself."""
     if benchmark.name != "dirac":
         return None
     options = dict(benchmark.options)
@@ -125,7 +126,7 @@ def _prepare(benchmark: Benchmark, spec: CampaignSpec, layout: Layout) -> None:
 
 
 def _shown(option: str) -> str:
-    """What an option takes, as a person reads it."""
+    """Return what an option takes, as a person reads it."""
     return {NUMBER: "N", EXTENTS: "AxBx..."}.get(OPTIONS[option], OPTIONS[option])
 
 

@@ -51,8 +51,8 @@ def parse(
 
 
 def salvage(data: bytes, *, source: str) -> Parsed:
-    """The same of an output that has been kept: a record that `parse` refuses is left out, and
-    reported by its line."""
+    """Return the same of an output that has been kept: a record that `parse` refuses is left out,
+    and reported by its line."""
     return _parse(data, _NativeState(source, damage=[]))
 
 
@@ -97,7 +97,7 @@ class _NativeState:
         self.damage.append((error.message, place.line))
 
     def worries(self) -> tuple[Finding, ...]:
-        """What the number of begins, ends and values says of the run as a whole."""
+        """Return what the number of begins, ends and values says of the run as a whole."""
         if not self.begins and not self.measurements:
             return (Finding.of("no-output", source=self.source),)
         findings: list[Finding] = []
@@ -114,7 +114,7 @@ class _NativeState:
         return tuple(findings)
 
     def tables(self) -> tuple[Span, ...]:
-        """Each run that was begun, if one of them has no end."""
+        """Return each run that was begun, if one of them has no end."""
         starts = [span.start for span in self.spans]
         for span, stop in zip(self.spans, [*starts[1:], len(self.measurements)], strict=False):
             span.stop = stop
@@ -241,9 +241,9 @@ def _measurement(record: dict[str, Any], place: Place, state: _NativeState) -> M
 
 
 def scattered(measurements: Iterable[Measurement]) -> tuple[Finding, ...]:
-    """One finding for each benchmark with values that are more than SCATTERED times worse than
-    their own best sample, shares in percent aside. Its text is the same for every launch, so that
-    launches can be counted; `evidence` has the sizes."""
+    """Return one finding for each benchmark with values that are more than SCATTERED times worse
+    than their own best sample, shares in percent aside. Its text is the same for every launch, so
+    that launches can be counted; `evidence` has the sizes."""
     sizes: dict[str, list[str]] = {}
     for m in measurements:
         metric = METRICS[m.metric]

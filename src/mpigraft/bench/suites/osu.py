@@ -57,7 +57,7 @@ OLD_REDUCTION = "MPI_FLOAT"  # what reductions used before -T came, with no line
 
 
 def parse(data: bytes, *, source: str) -> Parsed:
-    """All values in one file, benchmark by benchmark in the file's order.
+    """Return all values in one file, benchmark by benchmark in the file's order.
 
     Options that change what is measured are part of the benchmark's key: buffers other than the
     host's, datatype, window creation and synchronization, pairs and window, threads. `header`
@@ -129,8 +129,8 @@ class _OsuState(Reading):
         self.threads = {}
 
     def parsed(self) -> Parsed:
-        """What was read. Of MPI_CHAR sums the check itself is known to be wrong: where no other
-        failed, neither the launch nor the MPI is said to have."""
+        """Return what was read. Of MPI_CHAR sums the check itself is known to be wrong: where no
+        other failed, neither the launch nor the MPI is said to have."""
         whole = Reading.parsed(self)
         failed = [m.benchmark for m in self.measurements if m.valid is False]
         if not failed or not all(map(_sums_characters, failed)):
@@ -168,7 +168,7 @@ def _line(line: str, place: Place, state: _OsuState, *, last: bool) -> None:
 
 
 def _remark(line: str, place: Place, state: _OsuState) -> bool:
-    """Whether the line is one of the known remarks; what it says goes into the options."""
+    """Return whether the line is one of the known remarks; what it says goes into the options."""
     if match := BATCH.fullmatch(line.strip()):
         state.say(match[1].lower(), str(whole(match[2], place, match[1])), place)
         return True
@@ -213,7 +213,7 @@ def _sides(options: dict[str, str], first: str, second: str) -> None:
 
 
 def _table_line(line: str, place: Place, state: _OsuState, *, last: bool) -> bool:
-    """Whether the line is a header or a row of the open table."""
+    """Return whether the line is a header or a row of the open table."""
     table = state.table
     if table is None:
         return False
@@ -272,7 +272,7 @@ def _sums_characters(benchmark: Benchmark) -> bool:
 
 
 def _is_glued(words: list[str], table: _Table) -> bool:
-    """Whether this is a row with something glued to its size: `8x`, `[1]8`."""
+    """Return whether this is a row with something glued to its size: `8x`, `[1]8`."""
     return (
         table.rows > 0
         and len(words) == len(table.columns)
@@ -308,7 +308,7 @@ def _benchmark(table: _Table, options: dict[str, str]) -> Benchmark:
 
 
 def _measurements(cells: dict[str, str], place: Place, table: _Table) -> list[Measurement]:
-    """The values of one row: one for each column that is a result of its own."""
+    """Return the values of one row: one for each column that is a result of its own."""
     read = {
         name: whole(word, place, name) if name in osu_columns.WHOLE else number(word, place, name)
         for name, word in cells.items()

@@ -51,8 +51,8 @@ class Header:
 
 
 def read_header(line: str, place: Place) -> Header | None:
-    """The columns in a line, or None where the line is no header. Raises UsageError for a line
-    that starts like one and goes on with a column that is not known."""
+    """Return the columns in a line, or None where the line is no header. Raises UsageError for a
+    line that starts like one and goes on with a column that is not known."""
     text = line.strip()
     rest = text.lstrip("#").lstrip()
     columns: list[str] = []
@@ -70,12 +70,12 @@ def read_header(line: str, place: Place) -> Header | None:
 
 
 def is_row(words: list[str], columns: tuple[str, ...]) -> bool:
-    """Whether a line could be a row: every word a number or an outcome of the validation."""
+    """Return whether a line could be a row: every word a number or an outcome of the validation."""
     return bool(columns) and all(NUMERIC.fullmatch(w) or w in VALIDATIONS for w in words)
 
 
 def assign(words: list[str], columns: tuple[str, ...]) -> dict[str, str] | None:
-    """Each column's word, or None where words and columns do not match.
+    """Return each column's word, or None where words and columns do not match.
 
     Two defects of the programs are known, and their numbers are still certain: osu_multi_lat -z
     announces percentiles and prints none (7.4); osu_reduce -f of 7.3 prints minimum, maximum and
@@ -90,13 +90,13 @@ def assign(words: list[str], columns: tuple[str, ...]) -> dict[str, str] | None:
 
 
 def is_half(words: list[str], columns: tuple[str, ...]) -> bool:
-    """Whether a whole line looks like the half of a row: `16`, `16   1.`, `16   1.0`."""
+    """Return whether a whole line looks like the half of a row: `16`, `16   1.`, `16   1.0`."""
     digits = re.fullmatch(r"\d+(?:\.\d?)?", words[-1], re.ASCII) is not None
     return digits and len(words) <= len(columns) and is_cut(words, columns)
 
 
 def is_cut(words: list[str], columns: tuple[str, ...]) -> bool:
-    """Whether a last line without a newline lost its end: columns are missing, or the last
+    """Return whether a last line without a newline lost its end: columns are missing, or the last
     number has not the two decimals that the programs print."""
     if len(words) < len(columns):
         return assign(words, columns) is None or words[-1][-3:-2] != "."

@@ -95,7 +95,8 @@ def tools(
     files: RankFiles,
     _mpi: MpiInstall,
 ) -> Iterator[Tool]:
-    """The program in each build that was named, then the one in PATH; a module may bring that."""
+    """Yield the program in each build that was named, then the one in PATH; a module may bring
+    that."""
     name = f"osu_{benchmark.name}"
     for text in spec.osu:
         for path in _build(files, files.folder(text)).get(name, ()):
@@ -113,8 +114,8 @@ def _tool(files: RankFiles, path: str, source: str) -> Tool:
 
 @lru_cache(maxsize=16)
 def _build(files: RankFiles, text: str) -> dict[str, list[str]]:
-    """Programs of a build or an installation by name, wherever they stand in it: a folder for
-    each kind, `bin`, or all in one; mpi4py's are Python scripts."""
+    """Return programs of a build or an installation by name, wherever they stand in it: a folder
+    for each kind, `bin`, or all in one; mpi4py's are Python scripts."""
     programs: dict[str, list[str]] = {}
     for path in sorted(files.below(text)):
         pure = PurePosixPath(path)
@@ -146,7 +147,7 @@ def missing(benchmark: Benchmark, spec: CampaignSpec) -> str:
 
 
 def words(benchmark: Benchmark, tool: Tool, spec: CampaignSpec, _layout: Layout) -> tuple[str, ...]:
-    """Options by what the kind of benchmark takes and this version understands."""
+    """Return options by what the kind of benchmark takes and this version understands."""
     name, own = benchmark.name, dict(benchmark.options)
     if name in STARTUP or not tool.options:
         return tool.words
@@ -179,9 +180,9 @@ def _window(own: dict[str, str], spec: CampaignSpec) -> list[str]:
 
 
 def _checked(name: str, own: dict[str, str], tool: Tool, spec: CampaignSpec) -> list[str]:
-    """Validation, percentiles and datatype. Sums of MPI_CHAR saturate in Open MPI on x86, where
-    OSU's own check then fails without a fault: reductions are checked with MPI_INT, and not at all
-    by a version that has no other type."""
+    """Make the options for validation, percentiles and datatype. Sums of MPI_CHAR saturate in Open
+    MPI on x86, where OSU's own check then fails without a fault: reductions are checked with
+    MPI_INT, and not at all by a version that has no other type."""
     made: list[str] = []
     sums = "reduce" in name
     types = "T" in tool.options and "barrier" not in name
@@ -199,7 +200,7 @@ def _checked(name: str, own: dict[str, str], tool: Tool, spec: CampaignSpec) -> 
 
 
 def _is_wanted(m: Measurement, spec: CampaignSpec) -> bool:
-    """Whether a size was asked for: programs of mpi4py take no sizes, and measure all."""
+    """Return whether a size was asked for: programs of mpi4py take no sizes, and measure all."""
     python = ("binding", "mpi4py") in m.benchmark.options
     return not python or m.size == 0 or spec.min_size <= m.size <= spec.max_size
 

@@ -42,7 +42,8 @@ class _State(Reading):
 
 
 def parse(data: bytes, *, source: str) -> Parsed:
-    """All values, in the file's order. A last row that was cut in its number is a finding."""
+    """Return all values, in the file's order. A last row that was cut in its number is a
+    finding."""
     state = _State(source)
     for line, place, last in text_lines(data, source):
         title = osu_titles.read(f"# OSU {line[2:]} v0") if TITLE.fullmatch(line.encode()) else None

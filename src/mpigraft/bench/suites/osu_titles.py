@@ -71,7 +71,8 @@ class Title:
 
 
 def read(line: str) -> Title | None:
-    """The title in a line, or None. It may be glued to something that was printed before it."""
+    """Return the title in a line, or None. It may be glued to something that was printed before
+    it."""
     match = TITLE.search(line)
     if not match:
         return None

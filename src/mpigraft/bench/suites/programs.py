@@ -78,13 +78,13 @@ class Tool:
     prepare: Callable[[Layout], None] | None = field(default=None, compare=False)
 
     def output_on(self, layout: Layout) -> Path | None:
-        """The file that has the figure on a layout, whose numbers its name may have."""
+        """Return the file that has the figure on a layout, whose numbers its name may have."""
         return Path(filled(str(self.output), layout)) if self.output else None
 
 
 def filled(text: str, layout: Layout) -> str:
-    """A text with the numbers of the layout: {nodes}, {ranks}, {ranks_per_node}, {threads}. Other
-    braces stay as they are."""
+    """Return a text with the numbers of the layout: {nodes}, {ranks}, {ranks_per_node}, {threads}.
+    Other braces stay as they are."""
     for name in ("nodes", "ranks", "ranks_per_node", "threads"):
         text = text.replace(f"{{{name}}}", str(getattr(layout, name)))
     return text
@@ -94,7 +94,7 @@ class ProgramSuite(Protocol):
     """A suite whose benchmarks are programs of their own."""
 
     def names(self, spec: CampaignSpec) -> tuple[str, ...]:
-        """Every benchmark that a campaign can name."""
+        """Return every benchmark that a campaign can name."""
 
     def check(self, benchmark: Benchmark, spec: CampaignSpec) -> None:
         """Raise UsageError for a name or an option that the suite does not have."""
@@ -102,7 +102,8 @@ class ProgramSuite(Protocol):
     def ranks(self, benchmark: Benchmark, spec: CampaignSpec) -> Ranks: ...
 
     def folders(self, spec: CampaignSpec, machine: Machine) -> tuple[str, ...]:
-        """Folders of this machine that may have its programs, for a guest that lacks them."""
+        """Return folders of this machine that may have its programs, for a guest that lacks
+        them."""
 
     def tools(
         self,
@@ -112,16 +113,16 @@ class ProgramSuite(Protocol):
         files: RankFiles,
         mpi: MpiInstall,
     ) -> Iterator[Tool]:
-        """Programs that could be started, best first; whether one fits `mpi` is not known
+        """Return programs that could be started, best first; whether one fits `mpi` is not known
         yet."""
 
     def missing(self, benchmark: Benchmark, spec: CampaignSpec) -> str:
-        """What a person should do where no program was found."""
+        """Return what a person should do where no program was found."""
 
     def words(
         self, benchmark: Benchmark, tool: Tool, spec: CampaignSpec, layout: Layout
     ) -> tuple[str, ...]:
-        """The command line of one rank."""
+        """Return the command line of one rank."""
 
     def read(self, benchmark: Benchmark, data: bytes, spec: CampaignSpec, source: str) -> Parsed:
         """Measurements of one launch. Raises UsageError for what cannot be an output of it."""

@@ -27,7 +27,7 @@ class RankFiles:
 
     @classmethod
     def of_host(cls, root: FolderRoot, mpi: MpiInstall) -> RankFiles:
-        """This machine's: first the folders of the MPI's modules, then this process's."""
+        """Return this machine's: first the folders of the MPI's modules, then this process's."""
         environment = env.apply(dict(os.environ), mpi.environment, Scope.LAUNCHER, Scope.RANK)
         folders = environment.get("PATH", "").split(os.pathsep)
         return cls(root, tuple(str(Path(folder).absolute()) for folder in folders if folder))
@@ -36,8 +36,8 @@ class RankFiles:
     def inside(
         cls, root: Root, name: str, shared: Mapping[str, Path], folders: Iterable[str]
     ) -> RankFiles:
-        """Those of a guest, in which ranks see the folders `shared` anyway. Of `folders`, those
-        that it lacks and this machine has are bound into it, by paths without links."""
+        """Return those of a guest, in which ranks see the folders `shared` anyway. Of `folders`,
+        those that it lacks and this machine has are bound into it, by paths without links."""
         seen = BoundRoot(root, shared)
         real = {text: Path(text).resolve() for text in folders if seen.find(text) is None}
         bound = {
@@ -50,11 +50,12 @@ class RankFiles:
         return cls(BoundRoot(root, {**shared, **bound}), path, name, bound)
 
     def with_path(self, folders: tuple[str, ...]) -> RankFiles:
-        """The same with another PATH; as it is where there is none."""
+        """Return the same with another PATH; as it is where there is none."""
         return replace(self, path=folders) if folders else self
 
     def folder(self, path: str) -> str:
-        """A folder's path as ranks see it: a link of this machine may lead nowhere in a guest."""
+        """Return a folder's path as ranks see it: a link of this machine may lead nowhere in a
+        guest."""
         real = str(Path(path).resolve())
         return real if self.binds_of([f"{real}/"]) else path
 
@@ -71,19 +72,19 @@ class RankFiles:
         return entry is not None and entry.kind == "file" and bool(entry.mode & 0o111)
 
     def which(self, name: str) -> str | None:
-        """The first program of a name in PATH."""
+        """Return the first program of a name in PATH."""
         paths = (f"{folder}/{name}" for folder in self.path)
         return next((path for path in paths if self.is_program(path)), None)
 
     def read(self, path: str) -> bytes:
-        """What a file begins with; nothing of one that cannot be read."""
+        """Return what a file begins with; nothing of one that cannot be read."""
         try:
             return self.root.read(path, MAX_PROGRAM)
         except (OSError, RootError):
             return b""
 
     def below(self, folder: str) -> Iterator[str]:
-        """Every file below a folder; links to folders are not followed."""
+        """Yield every file below a folder; links to folders are not followed."""
         entry = self.root.find(folder)
         yield from self._below(folder.rstrip("/"), entry.path if entry else "")
 
@@ -98,7 +99,7 @@ class RankFiles:
                 yield f"{spelled}/{name}"
 
     def binds_of(self, words: Iterable[str]) -> tuple[str, ...]:
-        """The bound folders in which files of a command lie."""
+        """Return the bound folders in which files of a command lie."""
         words = tuple(words)
         return tuple(
             folder

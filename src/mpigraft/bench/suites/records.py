@@ -32,7 +32,7 @@ DIGITS = 8  # of a record's digest, in the names of results
 
 
 def is_record(benchmark: Benchmark) -> bool:
-    """Whether an application is a record, by its name."""
+    """Return whether an application is a record, by its name."""
     return benchmark.name.endswith(SUFFIX)
 
 
@@ -42,13 +42,13 @@ def _digest(path: Path, _size: int, _changed: int) -> str:
 
 
 def digest_of(path: Path) -> str:
-    """The record's digest, hex; read once while the file does not change."""
+    """Return the record's digest, hex; read once while the file does not change."""
     status = path.stat()
     return _digest(path, status.st_size, status.st_mtime_ns)
 
 
 def phase_of(benchmark: Benchmark) -> int:
-    """The phase that is replayed, from 1; 0: all."""
+    """Return the phase that is replayed, from 1; 0: all."""
     return int(dict(benchmark.options).get("phase", 0))
 
 
@@ -79,7 +79,7 @@ def tools(benchmark: Benchmark, programs: Iterable[Path], files: RankFiles) -> I
 
 
 def words(benchmark: Benchmark, tool: Tool, layout: Layout) -> tuple[str, ...]:
-    """The command of a rank. Raises UsageError for a layout with another number of ranks."""
+    """Return the command of a rank. Raises UsageError for a layout with another number of ranks."""
     path = Path(benchmark.name).resolve()
     file = read_record_file(path)
     ranks = len(file.parts)
@@ -100,8 +100,8 @@ def _write(path: Path, phase: int, _layout: Layout) -> None:
 
 
 def read(benchmark: Benchmark, data: bytes, source: str) -> Parsed:
-    """The values under the record's own name, with its digest: another record of this name is
-    another benchmark."""
+    """Return the values under the record's own name, with its digest: another record of this name
+    is another benchmark."""
     parsed = native.parse(data, source=source, suite="app", metrics=TIME)
     # The least and the most are of ranks, not of samples.
     findings = tuple(one for one in parsed.findings if one.code != "samples-scattered")

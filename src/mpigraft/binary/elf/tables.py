@@ -95,7 +95,7 @@ class ElfImage:
         return self.at(offset, size, limit)
 
     def upto(self, address: int, limit: int) -> bytes:
-        """The bytes from an address to the end of its segment, at most `limit`."""
+        """Return the bytes from an address to the end of its segment, at most `limit`."""
         offset, room = self._place(address)
         return self.at(offset, min(room, limit, max(0, self.size - offset)))
 
@@ -128,7 +128,7 @@ class Strings:
         self._budget = self._most
 
     def at(self, offset: int) -> str:
-        """The string that starts at an offset."""
+        """Return the string that starts at an offset."""
         end = self.text.find("\0", offset)
         if end < 0:
             raise ElfError(f"the string at {offset} has no end")
@@ -214,17 +214,17 @@ class SymbolTable:
 
 
 def symbol_form(image: ElfImage) -> struct.Struct:
-    """One entry of DT_SYMTAB without its value."""
+    """Return one entry of DT_SYMTAB without its value."""
     return struct.Struct(image.mark + ("IBBH8xQ" if image.bits == 64 else "I4xIBBH"))
 
 
 def count_of_hash(image: ElfImage, address: int, *, wide: bool) -> int:
-    """Number of symbols by DT_HASH: its chain has one entry for each. `wide`: 64-bit entries."""
+    """Count the symbols by DT_HASH: its chain has one entry for each. `wide`: 64-bit entries."""
     return image.words(address, 2, "Q" if wide else "I")[1]
 
 
 def count_of_gnu_hash(image: ElfImage, address: int) -> tuple[int, bool]:
-    """(number of symbols by DT_GNU_HASH: the end of the chain that starts last, known).
+    """Return (number of symbols by DT_GNU_HASH: the end of the chain that starts last, known).
 
     Undefined symbols stand first and are not hashed, so with nothing hashed the table says
     little of them (GNU ld then writes 1): the number is a lower bound.

@@ -171,7 +171,7 @@ def _keep(member: Member, path: str, stream: Stream, out: IO[bytes] | None) -> i
 
 
 def _is_elf(head: bytes) -> bool:
-    """Whether it is a program or a library; a loader takes no object files and cores."""
+    """Return whether it is a program or a library; a loader takes no object files and cores."""
     order = "<" if head[5:6] == b"\1" else ">"
     return (
         len(head) >= 18
@@ -181,7 +181,7 @@ def _is_elf(head: bytes) -> bool:
 
 
 def _is_setting(path: str, size: int) -> bool:
-    """Whether it is a configuration file of the image, its loader or its MPI."""
+    """Return whether it is a configuration file of the image, its loader or its MPI."""
     *folders, name = path.split("/")
     return size <= MAX_SETTING and (
         name in NAMED

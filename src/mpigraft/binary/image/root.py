@@ -124,11 +124,11 @@ class BaseRoot(ABC):
 
     @abstractmethod
     def _list(self, folder: str) -> list[str]:
-        """Names in a canonical folder, in any order."""
+        """Return names in a canonical folder, in any order."""
 
     @abstractmethod
     def _opened(self, entry: RootEntry) -> AbstractContextManager[Pread]:
-        """A regular file's bytes. OSError or RootError."""
+        """Return a regular file's bytes. OSError or RootError."""
 
     def config(self) -> ImageConfig:
         return ImageConfig()

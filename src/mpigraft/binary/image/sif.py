@@ -44,7 +44,7 @@ class SifRoot(SquashRoot):
 
 
 def is_sif(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a SIF."""
+    """Return whether the first bytes of a file are those of a SIF."""
     return head[MAGIC_AT : MAGIC_AT + len(MAGIC)] == MAGIC
 
 

@@ -115,7 +115,7 @@ class _Shell:
                 self.exported[known] = None
 
     def _value(self, text: str, pieces: re.Pattern[str]) -> str:
-        """The value of a word, or of what stands in double quotes. Raises _NotPlain."""
+        """Return the value of a word, or of what stands in double quotes. Raises _NotPlain."""
         value, at = "", 0
         while at < len(text) and (piece := pieces.match(text, at)):
             part = self._piece(piece[0], quoted=pieces is QUOTED)
@@ -138,7 +138,7 @@ class _Shell:
         return piece[1:-1] if piece[0] == "'" else self._value(piece[1:-1], QUOTED)
 
     def _variable(self, piece: str) -> str:
-        """Raises _NotPlain for an unset variable: the engine may pass it on."""
+        """Expand a variable. Raises _NotPlain for an unset variable: the engine may pass it on."""
         name, sign, word = VARIABLE_PARTS.fullmatch(piece).groups()  # type: ignore[union-attr]
         value = self.variables.get(name)
         if sign:

@@ -78,7 +78,7 @@ def members(source: ByteSource, name: str) -> Iterator[Member]:
 
 
 def _sound(head: bytes) -> bool:
-    """Whether the checksum is right; some old programs sum signed bytes."""
+    """Return whether the checksum is right; some old programs sum signed bytes."""
     try:
         stored = _number(head[CHECKSUM])
     except ValueError:

@@ -40,7 +40,8 @@ class Files(Protocol):
         """Identify a file: equal for all its paths; None when there is no file."""
 
     def elf(self, path: str) -> Elf:
-        """Raises ElfError; its cause is an OSError where the file may not be read."""
+        """Read a file of the root. Raises ElfError; its cause is an OSError where the file may not
+        be read."""
 
     def real(self, path: str) -> str:
         """Absolute, links followed."""
@@ -53,7 +54,8 @@ class Files(Protocol):
         may be left out."""
 
     def may_hold(self, folder: str, name: str) -> bool:
-        """Whether a folder may have a file of that name: False only where it has none for sure."""
+        """Return whether a folder may have a file of that name: False only where it has none for
+        sure."""
 
     def ld_cache(self, path: str) -> ld_cache.LdCache: ...
 

@@ -41,7 +41,7 @@ class LdCache:
     entries: dict[str, list[CacheEntry]]
 
     def has_levels(self, soname: str, machine: str) -> bool:
-        """Whether the entries of a name differ between CPUs."""
+        """Return whether the entries of a name differ between CPUs."""
         wanted = (e for e in self.entries.get(soname, ()) if e.flags == ABI.get(machine))
         return any(e.hwcap for e in wanted)
 
@@ -118,7 +118,7 @@ def _entries(data: bytes) -> dict[str, list[CacheEntry]]:
 
 
 def _hwcaps(data: bytes, order: str, at: int) -> tuple[str, ...]:
-    """The names of glibc-hwcaps folders, by number."""
+    """Return the names of glibc-hwcaps folders, by number."""
     magic, count = struct.unpack_from(f"{order}II", data, at)
     if magic != EXTENSION_MAGIC:
         return ()

@@ -169,7 +169,7 @@ class Loading:
                 yield from self._open(name, opener)
 
     def _needed(self, start: int) -> Iterator[Resolved]:
-        """What the objects from `start` on need."""
+        """Yield what the objects from `start` on need."""
         for parent in _from(self.maps, start):  # grows while it is walked
             for name in parent.elf.needed:
                 if resolved := self._load(name, parent):

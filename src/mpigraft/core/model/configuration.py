@@ -170,8 +170,8 @@ class Benchmark:
         return f"{self.suite}:{self.name}{tail}"
 
     def covers(self, other: Benchmark) -> bool:
-        """Whether a program that was started for this one may have measured the other: outputs
-        tell of more options than anybody gives (datatype, window, how many took part)."""
+        """Return whether a program that was started for this one may have measured the other:
+        outputs tell of more options than anybody gives (datatype, window, how many took part)."""
         same = (self.suite, self.name) == (other.suite, other.name)
         return same and set(self.options) <= set(other.options)
 

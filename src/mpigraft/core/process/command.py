@@ -52,7 +52,7 @@ class Completed:
         return self.code == 0 and not self.timed_out
 
     def text(self) -> str:
-        """Both streams as text, NULs and broken UTF-8 made visible."""
+        """Return both streams as text, NULs and broken UTF-8 made visible."""
         return clean(self.stdout) + clean(self.stderr)
 
 
@@ -134,7 +134,7 @@ def run_command(
 
 
 def _wait(child: subprocess.Popen[bytes], limit_s: float) -> bool:
-    """Whether the child ended within the limit.
+    """Return whether the child ended within the limit.
 
     Popen.wait with a limit looks every 50 ms, which is late by 25 ms on average; a pidfd wakes
     at once, but is not there before Linux 5.3.
@@ -309,7 +309,7 @@ def _living(child: subprocess.Popen[bytes]) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, nearest first."""
+    """Return all processes below `pid`, nearest first."""
     processes = children(pid)
     for below in processes:  # grows while it is walked
         processes += children(below)
@@ -317,15 +317,15 @@ def descendants(pid: int) -> list[int]:
 
 
 def helpers(processes: Sequence[int]) -> frozenset[int]:
-    """Those of them that a killed srun leaves to have Slurm end its step on all nodes: forks of
-    an srun. Killed along with it, ranks that heed no signal would compute on."""
+    """Return those of them that a killed srun leaves to have Slurm end its step on all nodes: forks
+    of an srun. Killed along with it, ranks that heed no signal would compute on."""
     sruns = [p for p in (_Process.of(pid) for pid in processes) if p.name == "srun"]
     parents = {p.pid for p in sruns}
     return frozenset(p.pid for p in sruns if p.parent in parents)
 
 
 def children(pid: int) -> list[int]:
-    """The processes whose parent is `pid`."""
+    """Return the processes whose parent is `pid`."""
     listed = _listed_children(pid)
     if listed is not None:
         return listed
@@ -334,7 +334,7 @@ def children(pid: int) -> list[int]:
 
 
 def _listed_children(pid: int) -> list[int] | None:
-    """What the kernel lists; None where it was built without CONFIG_PROC_CHILDREN.
+    """Return what the kernel lists; None where it was built without CONFIG_PROC_CHILDREN.
 
     Reading all of /proc instead costs 0.1 s on a login node with thousands of processes.
     """

@@ -168,7 +168,7 @@ def fetch_openmp(prefix: Path, progress: FetchProgress = silent) -> Path:
 
 
 def is_complete(prefix: Path) -> bool:
-    """Whether `prefix` was made by `get`; the marker is written last."""
+    """Return whether `prefix` was made by `get`; the marker is written last."""
     return (prefix / MARKER).is_file()
 
 
@@ -255,7 +255,7 @@ def _download(name: str, version: str, stage: Path, progress: FetchProgress) -> 
 
 
 def is_tested(family: Family, version: str) -> bool:
-    """Whether mpigraft knows the content of every wheel of this version."""
+    """Return whether mpigraft knows the content of every wheel of this version."""
     return all(pinned_digests(name, version) for name in MPI_OFFERS[family].distributions)
 
 

@@ -31,7 +31,7 @@ class PinRows:
 
 
 def read(data: Document, file: str = "wheels.toml") -> dict[str, frozenset[str]]:
-    """The SHA-256 of each NAME-VERSION. Raises UsageError for a wrong row."""
+    """Return the SHA-256 of each NAME-VERSION. Raises UsageError for a wrong row."""
     pins: dict[str, frozenset[str]] = {}
     for row in read_table(PinRows, data, file).wheel:
         if named := NAME.fullmatch(row.file):
@@ -45,6 +45,6 @@ def _pins() -> dict[str, frozenset[str]]:
 
 
 def pinned_digests(distribution: str, version: str) -> frozenset[str]:
-    """The SHA-256 of the wheels of a version, one for each architecture; empty for a version
+    """Return the SHA-256 of the wheels of a version, one for each architecture; empty for a version
     that mpigraft was not tested with."""
     return _pins().get(f"{distribution.replace('-', '_')}-{version}", frozenset())

@@ -26,7 +26,7 @@ INNER = ("bin", *LIBRARY_FOLDERS, *(f"lib/{triplet}" for triplet in TRIPLETS))
 
 
 def is_place(spec: str) -> bool:
-    """Whether `--mpi` names a path, and neither an id nor a family."""
+    """Return whether `--mpi` names a path, and neither an id nor a family."""
     return "/" in spec
 
 
@@ -35,7 +35,7 @@ def places_of(specs: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_at(mpi: MpiInstall, place: str) -> bool:
-    """Whether a row is that of a path: this one was named, or a machine that was described
+    """Return whether a row is that of a path: this one was named, or a machine that was described
     elsewhere has an MPI there."""
     own = (mpi.prefix, mpi.libmpi, mpi.launcher)
     return _origin(place) in mpi.found or place.rstrip("/") in [str(one) for one in own if one]

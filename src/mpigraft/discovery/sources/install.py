@@ -229,7 +229,7 @@ def _merge_rows(needed: Sequence[EnvRow], given: Sequence[EnvRow]) -> tuple[EnvR
 
 
 def _default_folder(folder: Path, host: Host) -> bool:
-    """Whether the loader searches `folder` by default."""
+    """Return whether the loader searches `folder` by default."""
     names = ("/lib", "/usr/lib", "/lib64", "/usr/lib64")
     deeper = (f"{name}/{triplet}" for name in names[:2] for triplet in TRIPLETS)
     return folder in {host.path(name) for name in (*names, *deeper)}

@@ -47,7 +47,8 @@ def interfaces(abi: Abi, libmpi: Path) -> tuple[MpiInterface, ...]:
 
 
 def _is_binding(path: Path, abi: Abi) -> bool:
-    """Whether a library may have one of the interfaces. 64-bit INTEGER is not another one."""
+    """Return whether a library may have one of the interfaces. 64-bit INTEGER is not another
+    one."""
     binding = binding_of(path.name)
     return (
         binding is not None

@@ -28,7 +28,8 @@ def provenance_of(prefix: Path) -> tuple[Pair, ...]:
 
 
 def mpigrafts_record(prefix: Path) -> Iterator[Pair]:
-    """The record that `mpigraft build` wrote beside the packages, and those of what it needs."""
+    """Yield the record that `mpigraft build` wrote beside the packages, and those of what it
+    needs."""
     place = prefix.resolve()
     top = place.parents[2] if len(place.parents) > 3 else place
     module = f"{place.parent.name}/{place.name}"
@@ -55,7 +56,7 @@ def mpigrafts_record(prefix: Path) -> Iterator[Pair]:
 
 
 def easybuilds_copy(prefix: Path) -> Iterator[Pair]:
-    """The easyconfig that EasyBuild copies into each prefix."""
+    """Yield the easyconfig that EasyBuild copies into each prefix."""
     for path in files.entries(prefix / "easybuild"):
         if path.suffix == ".eb" and files.is_file(path):
             yield "built", f"by EasyBuild from {path.name}"

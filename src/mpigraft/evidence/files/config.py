@@ -81,8 +81,8 @@ class ConfigFiles:
                 yield path
 
     def with_settings(self) -> tuple[str, ...]:
-        """Those that set something: most MPIs bring files of comments. What a folder has are sets
-        to choose from, and tables of tuning."""
+        """Return those that set something: most MPIs bring files of comments. What a folder has are
+        sets to choose from, and tables of tuning."""
         paths = []
         for path in self.paths:
             with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -103,8 +103,9 @@ class ConfigFiles:
 def mpi_config_files(
     configuration: Configuration, surroundings: Surroundings = OWN_SURROUNDINGS
 ) -> ConfigFiles:
-    """Every file that this configuration's libraries and launcher look for, there or not. A guest
-    may show a rank this machine's file of a path, its own or a bound one: all of them are named."""
+    """Return every file that this configuration's libraries and launcher look for, there or not. A
+    guest may show a rank this machine's file of a path, its own or a bound one: all of them are
+    named."""
     variables = _variables(configuration, surroundings)
     inspected = _inspected_files(configuration)
     facts = _facts(configuration, variables, surroundings)
@@ -126,7 +127,7 @@ def mpi_config_files(
 
 
 def _variables(configuration: Configuration, surroundings: Surroundings) -> dict[str, str]:
-    """The environment of ranks and launcher, as far as rows and surroundings say it."""
+    """Return the environment of ranks and launcher, as far as rows and surroundings say it."""
     mpi, plan = configuration.mpi, configuration.graft
     given = dict(surroundings.environment) if surroundings.environment is not None else {}
     for row in (
@@ -140,7 +141,7 @@ def _variables(configuration: Configuration, surroundings: Surroundings) -> dict
 
 
 def _inspected_files(configuration: Configuration) -> tuple[Path, ...]:
-    """Libraries and programs whose places and bytes say where files are looked for."""
+    """Return libraries and programs whose places and bytes say where files are looked for."""
     mpi, plan = configuration.mpi, configuration.graft
     inputs = [Path(copy.path) for copy in plan.inputs] if plan else []
     own = mpi_libraries(mpi) if mpi and mpi.libmpi and mpi.libmpi.exists() else ()
@@ -170,7 +171,7 @@ def _filled(
     variables: Mapping[str, str],
     inspected: Iterable[Path],
 ) -> Iterator[str]:
-    """The paths of a row: each template with every value of what it names."""
+    """Yield the paths of a row: each template with every value of what it names."""
     own = [path for path in inspected if row.by and row.by.fullmatch(path.name)]
     dirs = {str(folder) for path in own for folder in (path.parent, path.resolve().parent)}
     settings = {name: (value,) for name, value in variables.items() if value}
@@ -216,8 +217,8 @@ def built_in(library: Path) -> tuple[str, ...]:
 
 
 def _named(variables: Mapping[str, str], facts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """Files that settings name, and all files of folders that they name. A name without a folder
-    is looked for in the working folder and among Open MPI's sets of parameters."""
+    """Yield files that settings name, and all files of folders that they name. A name without a
+    folder is looked for in the working folder and among Open MPI's sets of parameters."""
     for variable, value in variables.items():
         if not variable.startswith(STEERING) or NO_CONFIG.match(variable):
             continue
@@ -233,7 +234,7 @@ def _named(variables: Mapping[str, str], facts: Mapping[str, tuple[str, ...]]) -
 
 
 def _in_guest(path: str, plan: GraftPlan, binds: Iterable[Bind]) -> Iterator[str]:
-    """Where a path of a rank in a guest may lie on this machine."""
+    """Yield where a path of a rank in a guest may lie on this machine."""
     yield path
     for bind in binds:
         if path == bind.target or path.startswith(f"{bind.target.rstrip('/')}/"):

@@ -65,7 +65,7 @@ def _networks(mpi: MpiInstall) -> list[Path]:
 
 
 def _plugin_dirs(mpi: MpiInstall) -> list[Path]:
-    """Folders of libmpi, libfabric and UCX."""
+    """Return folders of libmpi, libfabric and UCX."""
     own = [mpi.libmpi] if mpi.libmpi else []
     return list(dict.fromkeys(path.resolve().parent for path in (*own, *_networks(mpi))))
 
@@ -85,8 +85,8 @@ def plugin_folders(mpi: MpiInstall) -> tuple[tuple[str, str, str], ...]:
 
 
 def launcher_files(configuration: Configuration) -> tuple[Path, ...]:
-    """The program that starts ranks, what it starts from its own folder, and their libraries;
-    nothing of a launcher that lies in a guest."""
+    """Return the program that starts ranks, what it starts from its own folder, and their
+    libraries; nothing of a launcher that lies in a guest."""
     mpi, by = configuration.mpi, configuration.launcher
     path = by.path if by else mpi.launcher if mpi and mpi.source != IN_GUEST else None
     if path is None:
@@ -110,7 +110,7 @@ def _mapped(file: Path, environment: tuple[tuple[str, str], ...]) -> tuple[Path,
 
 
 def graft_files(plan: GraftPlan) -> tuple[Path, ...]:
-    """The graft's own copies, what it was made from, the guest and the engine."""
+    """Return the graft's own copies, what it was made from, the guest and the engine."""
     folder = graft_folder(plan)
     files = [folder / copy.name for copy in plan.copies] + [Path(i.path) for i in plan.inputs]
     if engine := find_engine(plan.engine, os.environ)[0]:
@@ -119,7 +119,7 @@ def graft_files(plan: GraftPlan) -> tuple[Path, ...]:
 
 
 def image_lists(plan: GraftPlan | None) -> tuple[Path, ...]:
-    """Files that podman writes whenever the image of some name changes."""
+    """Return files that podman writes whenever the image of some name changes."""
     if plan is None or plan.guest.kind is not GuestKind.PODMAN:
         return ()
     homes = (Path("/var/lib/containers/storage"), Path("~/.local/share/containers/storage"))
@@ -127,8 +127,8 @@ def image_lists(plan: GraftPlan | None) -> tuple[Path, ...]:
 
 
 def used_files(configuration: Configuration, natives: Natives) -> tuple[Path, ...]:
-    """Every program and library of this machine that a launch uses. `natives` as they lie here or
-    as ranks in a guest see them: then their copies are the graft's."""
+    """Return every program and library of this machine that a launch uses. `natives` as they lie
+    here or as ranks in a guest see them: then their copies are the graft's."""
     mpi, plan = configuration.mpi, configuration.graft
     files = [natives.guard, *(p for p in (natives.gpu_select,) if p.is_file())]
     if plan:
@@ -157,7 +157,8 @@ class Fingerprint:
 
 
 def fingerprint_files(paths: Iterable[Path]) -> Fingerprint:
-    """The stamps come first: what changes while its content is read has another one afterwards."""
+    """Return the stamps come first: what changes while its content is read has another one
+    afterwards."""
     before = path_stamps(str(path.absolute()) for path in paths)
     return Fingerprint(before, tuple((stamp.path, digest_of(stamp.path)) for stamp in before))
 
@@ -171,7 +172,7 @@ def digest_of(path: str) -> str:
 
 
 def changed_files(before: Fingerprint) -> tuple[str, ...]:
-    """Paths of files whose content is not what it was, or that came or went. What was only
+    """Return paths of files whose content is not what it was, or that came or went. What was only
     touched, or restored, has not changed."""
     known = dict(before.digests)
     return tuple(path for path in changed_paths(before.stamps) if digest_of(path) != known[path])

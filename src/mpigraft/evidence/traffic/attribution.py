@@ -58,7 +58,7 @@ def _attributed(
 
 
 def _unplaced(own: Sockets, part: Transfer, peer: Peer) -> bool:
-    """Whether it is not known by which interface enough of it went to other nodes."""
+    """Return whether it is not known by which interface enough of it went to other nodes."""
     return peer is Peer.OFF_NODE and own.unplaced > max((1 - WHOLE) * part.bytes, SLACK)
 
 
@@ -67,7 +67,7 @@ def _complete(own: Sockets, part: Transfer) -> bool:
 
 
 def _enough(made: Transfer, claims: Collection[str]) -> bool:
-    """Whether what connections are sure of decides: more than that changes nothing."""
+    """Return whether what connections are sure of decides: more than that changes nothing."""
     if "none" in claims:
         return made.sent > max(QUIET * made.bytes, SLACK)
     return made.carried
@@ -76,8 +76,8 @@ def _enough(made: Transfer, claims: Collection[str]) -> bool:
 def _with_devices(
     made: Transfer, part: Transfer, netdevs: Sequence[str], claims: Collection[str]
 ) -> Transfer:
-    """The part with what devices count by themselves, unless TCP is what has to be proven. What
-    is about anyway is not known of each device, and matters where these decide."""
+    """Return the part with what devices count by themselves, unless TCP is what has to be proven.
+    What is about anyway is not known of each device, and matters where these decide."""
     devices = tuple(w for w in part.wire if w[0] not in netdevs)
     if "bytes" in claims:
         return made
@@ -103,9 +103,9 @@ def why_undecided(phase: ProbePhase) -> str:
 
 
 def disagreement(phase: ProbePhase) -> str:
-    """Where the interface of the ranks' connections is not proven, why; else empty. It matters
-    between nodes that have several: the route says one, and the counter of that one has to have
-    grown by as much on every node."""
+    """Return where the interface of the ranks' connections is not proven, why; else empty. It
+    matters between nodes that have several: the route says one, and the counter of that one has to
+    have grown by as much on every node."""
     for part in phase.parts:
         several = [name for name, _ in (*part.wire, *phase.aside) if name != LOOPBACK]
         if phase.peer is not Peer.OFF_NODE or part.own is None or len(several) < 2:

@@ -34,8 +34,8 @@ def counters(stdout: str) -> tuple[tuple[str, str], ...]:
 
 
 def named_interfaces(rows: Iterable[EnvRow], wire: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """The interfaces among those of `wire` that a configuration's rows name; the last row of a
-    name is the one that holds. Those that a row leaves out are none of them."""
+    """Return the interfaces among those of `wire` that a configuration's rows name; the last row of
+    a name is the one that holds. Those that a row leaves out are none of them."""
     values = {row.name: row.value or "" for row in rows}
     taken = (v for n, v in values.items() if "exclude" not in n.lower() and v[:1] != "^")
     words = {word for value in taken for word in _words(value)}
@@ -43,7 +43,7 @@ def named_interfaces(rows: Iterable[EnvRow], wire: Iterable[tuple[str, int]]) ->
 
 
 def lane_interfaces(lane: str, wire: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """Those that the library names: e0 in `ucx (tcp/e0)`."""
+    """Return those that the library names: e0 in `ucx (tcp/e0)`."""
     words = _words(lane)
     return tuple(name for name, _ in wire if name in words and name != LOOPBACK)
 
@@ -55,10 +55,10 @@ def _words(value: str) -> set[str]:
 
 
 def due_counters(phase: ProbePhase, names: Sequence[str], hosts: int = 1) -> ProbePhase:
-    """The phase with those of its counters alone that its payload had to cross: between nodes the
-    interfaces that are named, else any but the loopback's. Of other phases it is all of them,
-    since on a node TCP takes the loopback for an address of any interface. Of `hosts` each sends
-    as much between pairs."""
+    """Return the phase with those of its counters alone that its payload had to cross: between
+    nodes the interfaces that are named, else any but the loopback's. Of other phases it is all of
+    them, since on a node TCP takes the loopback for an address of any interface. Of `hosts` each
+    sends as much between pairs."""
     if phase.kind is not Kind.COLLECTIVE:
         phase = replace(phase, parts=tuple(replace(p, hosts=hosts) for p in phase.parts))
     if phase.peer is not Peer.OFF_NODE:
@@ -73,8 +73,8 @@ def due_counters(phase: ProbePhase, names: Sequence[str], hosts: int = 1) -> Pro
 
 
 def _due_part(part: Transfer, due: set[str], kind: Kind) -> Transfer:
-    """A long message between nodes of one's own is on the wire as a whole: less of it says that a
-    part took another way. Among other programs' bytes so close a look is not to be had."""
+    """Return a long message between nodes of one's own is on the wire as a whole: less of it says
+    that a part took another way. Among other programs' bytes so close a look is not to be had."""
     wire = tuple(w for w in part.wire if w[0] in due)
     if own := part.own:
         if sum(sent for _, sent in part.wire) > sum(sent for _, sent in wire):

@@ -45,7 +45,7 @@ STAMP = re.compile(r"(?<!^)(?=\[\d+\.\d{6}\] \[[^\[\]\s]+:\d+ *:\d+ *\])")
 
 
 def lines(stdout: str, stderr: str) -> tuple[OutputLine, ...]:
-    """Both streams line by line."""
+    """Return both streams line by line."""
     both = (("stdout", stdout), ("stderr", stderr))
     return tuple(
         OutputLine(name, line)
@@ -69,8 +69,8 @@ def exercised(ranks: Sequence[RankRecord]) -> frozenset[Peer]:
 def with_peer_class(
     phases: Iterable[ProbePhase], classes: frozenset[Peer]
 ) -> tuple[ProbePhase, ...]:
-    """The phases with the peer class that the witness saw. The probe asks MPI who shares a node,
-    and with MPIR_CVAR_NOLOCAL MPICH says nobody does; where all peers are of one class, its
+    """Return the phases with the peer class that the witness saw. The probe asks MPI who shares a
+    node, and with MPIR_CVAR_NOLOCAL MPICH says nobody does; where all peers are of one class, its
     phases are between those."""
     if len(classes) != 1:
         return tuple(phases)
@@ -78,8 +78,8 @@ def with_peer_class(
 
 
 def phase_of(phases: Sequence[ProbePhase], kind: Kind, peer: Peer) -> ProbePhase | None:
-    """The phase in which bytes of this kind moved between peers of this class. A collective over
-    several nodes moves those of both classes at once."""
+    """Return the phase in which bytes of this kind moved between peers of this class. A collective
+    over several nodes moves those of both classes at once."""
     for phase in phases:
         if phase.kind is kind and (phase.peer is peer or kind is Kind.COLLECTIVE):
             return phase
@@ -95,7 +95,7 @@ def expected(classes: frozenset[Peer]) -> Counter[tuple[Kind, Peer]]:
 
 
 def claims_of(signs: Iterable[Sign], kind: Kind, peer: Peer) -> set[str]:
-    """What the signs of a lane say of the wire: "bytes" have to cross it, or "none" may."""
+    """Return what the signs of a lane say of the wire: "bytes" have to cross it, or "none" may."""
     due = (s for s in signs if s.proves and (s.kind, s.peer) == (kind, peer))
     return {sign.wire for sign in due if sign.wire}
 
@@ -115,7 +115,8 @@ def wire_state(phase: ProbePhase | None, classes: frozenset[Peer]) -> Wire | Non
 
 
 def differing_parts(phase: ProbePhase) -> str:
-    """What crossed of each part, where parts or hosts of a phase went unlike ways; else empty."""
+    """Return what crossed of each part, where parts or hosts of a phase went unlike ways; else
+    empty."""
     parts = _parts(phase)
     states = {_part_state(part) for part in parts}
     if len(states) == 1 and Wire.SPLIT not in states:
@@ -124,13 +125,13 @@ def differing_parts(phase: ProbePhase) -> str:
 
 
 def left_out(phase: ProbePhase) -> bool:
-    """Whether a host sent a part by another way than the others did."""
+    """Return whether a host sent a part by another way than the others did."""
     return any(part.left_out for part in _parts(phase))
 
 
 def drowned_parts(phase: ProbePhase, claims: Collection[str]) -> str:
-    """The parts that other programs' traffic drowned, where these decide; else empty. They do
-    for a network when all else crossed, for shared memory when a long one may have."""
+    """Return the parts that other programs' traffic drowned, where these decide; else empty. They
+    do for a network when all else crossed, for shared memory when a long one may have."""
     parts = [part for part in _parts(phase) if part.drowned]
     crossed = {_part_state(part) for part in _parts(phase) if not part.drowned}
     if "bytes" not in claims:
@@ -204,7 +205,7 @@ def find_sign(sign: Sign, output: Iterable[OutputLine]) -> PrintedSign | None:
 
 
 def lane_name(printed: Sequence[PrintedSign]) -> str:
-    """One name for what several signs tell: `lnx (shm+lo)`."""
+    """Return one name for what several signs tell: `lnx (shm+lo)`."""
     lanes = list(dict.fromkeys(s.lane for s in printed if s.sign.lane and s.lane))
     if not lanes:
         return ""
@@ -280,14 +281,14 @@ def assess(
 
 
 def _printed(signs: Iterable[Sign], output: Sequence[OutputLine]) -> list[PrintedSign]:
-    """The signs that were printed, those that name a lane first."""
+    """Return the signs that were printed, those that name a lane first."""
     printed = [sign_line for sign in signs if (sign_line := find_sign(sign, output)) is not None]
     return sorted(printed, key=lambda sign_line: not sign_line.sign.lane)
 
 
 def _missing(due: Sequence[Sign], printed: Sequence[PrintedSign], ranks: int) -> str:
-    """Why signs do not suffice; empty if they do. Ranks meet in rings: of those that never begin a
-    connection no two can be neighbours, so that they are half of a ring at the most."""
+    """Return why signs do not suffice; empty if they do. Ranks meet in rings: of those that never
+    begin a connection no two can be neighbours, so that they are half of a ring at the most."""
     for sign in due:
         if sign not in [s.sign for s in printed]:
             return f"the library did not print that {sign.says.replace('{lane}', sign.due)}"

@@ -107,7 +107,7 @@ class ProbePhase:
 
 
 def phases(stdout: str) -> tuple[ProbePhase, ...]:
-    """The probe's phases in order; a line that is cut short or malformed is not one.
+    """Return the probe's phases in order; a line that is cut short or malformed is not one.
 
     Libraries print without a newline before ours and launchers glue lines together, so a phase
     is looked for anywhere in a line.
@@ -118,7 +118,7 @@ def phases(stdout: str) -> tuple[ProbePhase, ...]:
 
 
 def records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
-    """The probe's lines that begin so."""
+    """Yield the probe's lines that begin so."""
     decoder = json.JSONDecoder()
     for match in re.finditer(re.escape(start), stdout):
         with contextlib.suppress(ValueError, RecursionError):
@@ -126,7 +126,7 @@ def records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
 
 
 def _idle_rate(stdout: str) -> float | None:
-    """Bytes per second that other programs send, None where the probe did not tell."""
+    """Return bytes per second that other programs send, None where the probe did not tell."""
     rates = [
         sum(count for _, count in _counts(idle["wire"])) / seconds
         for idle in records(stdout, IDLE)
@@ -136,7 +136,7 @@ def _idle_rate(stdout: str) -> float | None:
 
 
 def _seconds(value: Any) -> float | None:
-    """A time that can be, or None; JSON of Python knows NaN and infinity."""
+    """Return a time that can be, or None; JSON of Python knows NaN and infinity."""
     return value if type(value) in (int, float) and 0 <= value < math.inf else None
 
 

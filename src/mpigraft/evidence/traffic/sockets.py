@@ -48,8 +48,8 @@ class Sockets:
 
 
 def read_sockets(value: Any, kind: Kind, peer: Peer) -> Sockets | None:
-    """A part's object of the probe's output; None for one that is absent or damaged. A collective
-    moves bytes between peers of both classes."""
+    """Return a part's object of the probe's output; None for one that is absent or damaged. A
+    collective moves bytes between peers of both classes."""
     classes = (Peer.ON_NODE, Peer.OFF_NODE) if kind is Kind.COLLECTIVE else (peer,)
     with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
         pairs = [_pair(value[name]) for name in classes]

@@ -37,7 +37,7 @@ def check(
 
 
 def with_local_rank(ranks: Sequence[RankRecord]) -> Iterator[tuple[int, RankRecord]]:
-    """(number on its node, record): launchers number the ranks of a node in the order of the
+    """Yield (number on its node, record): launchers number the ranks of a node in the order of the
     world."""
     ordered = sorted(ranks, key=lambda r: (r.host, r.rank))
     for _, on_host in groupby(ordered, key=lambda r: r.host):
@@ -47,8 +47,8 @@ def with_local_rank(ranks: Sequence[RankRecord]) -> Iterator[tuple[int, RankReco
 def _outside_masks(
     placement: Placement, numbered: Sequence[tuple[int, RankRecord]]
 ) -> Iterator[Finding]:
-    """Ranks that may run elsewhere than on their mask. Fewer CPUs of it are fine: a scheduler that
-    hands out one hardware thread of each core has no more."""
+    """Yield ranks that may run elsewhere than on their mask. Fewer CPUs of it are fine: a scheduler
+    that hands out one hardware thread of each core has no more."""
     wrong = [
         f"rank {rank.rank} on {rank.host} may run on {format_cpus(rank.cores) or 'none'} "
         f"instead of {format_cpus(mask)}"
@@ -61,14 +61,15 @@ def _outside_masks(
 
 
 def _own_mask() -> tuple[int, ...]:
-    """The CPUs that an affinity mask leaves this process; nothing where there is no such mask."""
+    """Return the CPUs that an affinity mask leaves this process; nothing where there is no such
+    mask."""
     return tuple(sorted(os.sched_getaffinity(0))) if is_confined() else ()
 
 
 def _outside_mask(
     own: tuple[int, ...], numbered: Iterable[tuple[int, RankRecord]]
 ) -> Iterator[Finding]:
-    """Ranks on this node outside of the CPUs that this process was given."""
+    """Yield ranks on this node outside of the CPUs that this process was given."""
     here = (os.uname().nodename, boot_id())
     wrong = [
         f"rank {rank.rank} on {rank.host} may run on {format_cpus(rank.cores)}, outside of the "
@@ -91,7 +92,7 @@ def _shared(layout: Layout, numbered: Iterable[tuple[int, RankRecord]]) -> Itera
 
 
 def _gpus(placement: Placement, numbered: Iterable[tuple[int, RankRecord]]) -> Iterator[Finding]:
-    """Ranks that see other GPUs than the one that was chosen for them."""
+    """Yield ranks that see other GPUs than the one that was chosen for them."""
     wrong = []
     for local, rank in numbered:
         if local >= len(placement.gpus):

@@ -169,8 +169,8 @@ def _fix(configuration: Configuration, process: Entered, row: Resolved | None) -
 
 
 def _loader_row(configuration: Configuration, process: Entered, path: str) -> Resolved | None:
-    """The row of the loader's search that leads to a library; None where the program does not
-    name it, or nothing can be known of its image any more."""
+    """Return the row of the loader's search that leads to a library; None where the program does
+    not name it, or nothing can be known of its image any more."""
     environment = {"LD_LIBRARY_PATH": process.search} if process.search else {}
     environment |= {n: v for n, v in configuration.settings if n == "LD_PRELOAD"}
     try:
@@ -185,7 +185,8 @@ def _loader_row(configuration: Configuration, process: Entered, path: str) -> Re
 
 
 def _root(configuration: Configuration) -> Root | None:
-    """The guest, with the working folder of this host in it; None: the program is this host's."""
+    """Return the guest, with the working folder of this host in it; None: the program is this
+    host's."""
     plan = configuration.graft
     if plan is None or plan.guest.kind.on_host:
         return None

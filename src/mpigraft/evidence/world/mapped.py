@@ -56,8 +56,8 @@ class DueLibrary:
         return file_contents(self.path) if self.inode else ()
 
     def is_mapped(self, library: MappedLibrary, boot: str) -> bool:
-        """Whether a rank under the kernel `boot` has mapped it. Under this kernel device and inode
-        tell; else, and of a copy, the content does. A path tells nothing: each node may have
+        """Return whether a rank under the kernel `boot` has mapped it. Under this kernel device and
+        inode tell; else, and of a copy, the content does. A path tells nothing: each node may have
         another build there, and one file server another path on each."""
         if not self.inode:
             return library.path in (self.path, *self.elsewhere)
@@ -69,8 +69,8 @@ class DueLibrary:
 
 
 def content_here(library: MappedLibrary) -> str:
-    """The content of what a rank under this kernel mapped. It is read where no rank did so and the
-    path leads here to the same file; else empty."""
+    """Return the content of what a rank under this kernel mapped. It is read where no rank did so
+    and the path leads here to the same file; else empty."""
     if library.content:
         return library.content
     try:

@@ -33,8 +33,8 @@ def network_name(path: str) -> str:
 
 
 def due_networks(configuration: Configuration) -> Due:
-    """The files that ranks must map where they map such a library: the graft's copies, else those
-    of the MPI. What neither has is nobody's to say."""
+    """Return the files that ranks must map where they map such a library: the graft's copies, else
+    those of the MPI. What neither has is nobody's to say."""
     plan, mpi = configuration.graft, configuration.mpi
     paths: Iterable[Path] = ()
     if plan:
@@ -55,8 +55,8 @@ def due_networks(configuration: Configuration) -> Due:
 
 
 def check_networks(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[Finding]:
-    """An error for each network library that ranks mapped from elsewhere, and not from where it
-    was due. One that no rank mapped was not exercised."""
+    """Return an error for each network library that ranks mapped from elsewhere, and not from where
+    it was due. One that no rank mapped was not exercised."""
     due = due_networks(configuration)
     other: dict[tuple[str, str], list[int]] = {}
     kinds = {(id(rank.libraries), rank.boot): rank for rank in ranks}  # thousands share a list

@@ -53,10 +53,10 @@ Shared = dict[tuple[int, tuple[int, ...]], tuple[MappedLibrary, ...]]
 
 
 def read_witness(folder: Path, ranks: int = 0) -> tuple[RankRecord, ...]:
-    """The records of a launch of so many ranks, by world and rank: those of other worlds that ran
-    in the job have a number. 0 ranks: as many as its largest world has. What cannot be read becomes
-    a record of rank -1 whose `library_version` is the reason: `check_witness` makes a finding of
-    it. Nodes of one host name get names that tell them apart."""
+    """Return the records of a launch of so many ranks, by world and rank: those of other worlds
+    that ran in the job have a number. 0 ranks: as many as its largest world has. What cannot be
+    read becomes a record of rank -1 whose `library_version` is the reason: `check_witness` makes a
+    finding of it. Nodes of one host name get names that tell them apart."""
     refresh_listing(folder)
     try:
         paths = sorted(p for p in folder.iterdir() if p.suffix == SUFFIX)
@@ -89,8 +89,8 @@ class Entered:
 
 
 def read_entered(folder: Path) -> tuple[Entered, ...]:
-    """Processes that entered MPI_Init and did not come back from it, or had not yet. What cannot
-    be read is left out: the records of ranks say what is wrong with a folder."""
+    """Read the processes that entered MPI_Init and did not come back from it, or had not yet. What
+    cannot be read is left out: the records of ranks say what is wrong with a folder."""
     names = sorted(folder.iterdir()) if folder.is_dir() else []
     ranks = [(p.stem, line) for p in names if p.suffix == SUFFIX for line in _whole_lines(p)]
     notes = [(p.stem, line) for p in names if p.suffix == ENTERED for line in _whole_lines(p)]
@@ -105,7 +105,7 @@ def read_entered(folder: Path) -> tuple[Entered, ...]:
 
 
 def _of_launch(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Mapping[str, Any]]:
-    """The lines of processes that can be ranks of the launch, as (node, line) have them."""
+    """Return the lines of processes that can be ranks of the launch, as (node, line) have them."""
     lineages = []
     for node, line in rows:
         with contextlib.suppress(*HARMLESS):
@@ -139,8 +139,9 @@ Row = tuple[RankRecord, Mapping[str, Any]]  # a record, and the line that it was
 def _with_distinct_hosts(
     nodes: Mapping[str, list[Row]],
 ) -> Iterator[tuple[str, RankRecord, Mapping[str, Any]]]:
-    """The records of all nodes, with their nodes' names and their lines; where two nodes have one
-    host name, with a part of the file's name, in which the witness put what tells nodes apart."""
+    """Yield the records of all nodes, with their nodes' names and their lines; where two nodes have
+    one host name, with a part of the file's name, in which the witness put what tells nodes
+    apart."""
     owners: dict[str, set[str]] = defaultdict(set)
     for name, rows in nodes.items():
         for rank, _ in rows:
@@ -186,7 +187,7 @@ def _of_node(path: Path) -> Iterator[Row]:
 
 
 def _bytes(path: Path) -> bytes:
-    """A regular file's: a guest may have put a pipe there, or a link to one."""
+    """Return a regular file's: a guest may have put a pipe there, or a link to one."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
@@ -198,7 +199,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _objects(data: bytes, broken: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(number of its line, object) of each whole line; what is wrong with the others is noted."""
+    """Yield (number of its line, object) of each whole line; what is wrong with the others is
+    noted."""
     lines = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         if line and number == len(lines):
@@ -270,8 +272,8 @@ def _record(value: Mapping[str, Any], common: Common, shared: Shared) -> RankRec
 
 
 def _libraries(common: Common, disks: tuple[int, ...], shared: Shared) -> tuple[MappedLibrary, ...]:
-    """The same object for ranks that have the same: thousands of lists are hundreds of megabytes,
-    and whoever asks something of each looks at one."""
+    """Return the same object for ranks that have the same: thousands of lists are hundreds of
+    megabytes, and whoever asks something of each looks at one."""
     key = (id(common), disks)
     if key not in shared:
         shared[key] = tuple(

@@ -34,7 +34,7 @@ FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody 
 def check_launched(
     configuration: Configuration, layout: Layout, launched: Launched
 ) -> tuple[Finding, ...]:
-    """What is wrong with the world of a launch that ended; see `check_witness`."""
+    """Return what is wrong with the world of a launch that ended; see `check_witness`."""
     return check_witness(
         configuration,
         layout,
@@ -54,10 +54,11 @@ def check_witness(
     *,
     ended: bool = True,
 ) -> tuple[Finding, ...]:
-    """What is wrong with the world that ran: records, size, hosts, libmpi, libfabric and UCX,
-    generations of an override, CPUs and GPUs, which are held against `placement` where it is known.
-    `hosts` are those of the allocation: they name the nodes of which no record came. `ended`: the
-    launch ended well. Other worlds that ran in the job are named, and are not its ranks."""
+    """Return what is wrong with the world that ran: records, size, hosts, libmpi, libfabric and
+    UCX, generations of an override, CPUs and GPUs, which are held against `placement` where it is
+    known. `hosts` are those of the allocation: they name the nodes of which no record came.
+    `ended`: the launch ended well. Other worlds that ran in the job are named, and are not its
+    ranks."""
     everyone = [rank for rank in ranks if rank.rank != UNREAD]
     records = [rank for rank in everyone if rank.of_launch]
     unread = [f"{r.host}: {r.library_version}" for r in ranks if r.rank == UNREAD]
@@ -86,14 +87,15 @@ def check_witness(
 
 
 def _no_world(others: Sequence[RankRecord]) -> Finding:
-    """No rank of the launch: none entered MPI, or those that did are of other worlds."""
+    """Report that no rank of the launch is known: none entered MPI, or those that did are of other
+    worlds."""
     if not others:
         return Finding.of("no-witness")
     return Finding.of("no-launch-world", worlds=_listed(others))
 
 
 def _other_worlds(ranks: Iterable[RankRecord]) -> list[Finding]:
-    """The other worlds that ran in the job; a warning where its own launcher started one."""
+    """Return the other worlds that ran in the job; a warning where its own launcher started one."""
     others = [rank for rank in ranks if rank.world]
     if not others:
         return []
@@ -116,7 +118,7 @@ def _named(hosts: Sequence[str]) -> str:
 
 
 def _numbers(ranks: Sequence[RankRecord]) -> str:
-    """The ranks of which there are records, and those of which there are several."""
+    """Return the ranks of which there are records, and those of which there are several."""
     times = Counter(rank.rank for rank in ranks)
     if len(ranks) <= FEW:
         return ", ".join(str(number) for number in sorted(times.elements()))
@@ -191,7 +193,7 @@ def _hosts(layout: Layout, ranks: Sequence[RankRecord]) -> list[Finding]:
 
 
 def libmpis(ranks: Iterable[RankRecord]) -> tuple[MappedLibrary, ...]:
-    """Every distinct MPI library that some rank has mapped."""
+    """Return every distinct MPI library that some rank has mapped."""
     lists = {id(rank.libraries): rank.libraries for rank in ranks}  # thousands share one
     libraries = {
         (lib.device, lib.inode): lib
@@ -235,7 +237,7 @@ def _library(configuration: Configuration, ranks: Sequence[RankRecord]) -> list[
 
 
 def due_library(configuration: Configuration) -> DueLibrary | str:
-    """The libmpi that ranks must map, or why it is not known."""
+    """Return the libmpi that ranks must map, or why it is not known."""
     plan, mpi = configuration.graft, configuration.mpi
     if plan and not plan.libmpi_copy:
         return DueLibrary(plan.libmpi, 0, 0, plan.libmpi_elsewhere)

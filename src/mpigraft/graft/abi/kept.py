@@ -78,7 +78,7 @@ def _object(row: list[Any]) -> AbiObject:
 
 
 def _key(mpi: MpiInstall, loader: Mapping[str, str]) -> str:
-    """All that decides and is in no file that is noted."""
+    """Return all that decides and is in no file that is noted."""
     top = Path(__file__).parents[2]
     rules = sorted(path for pattern in RULES for path in top.glob(pattern))
     stats = [(path.name, (s := path.stat()).st_size, s.st_mtime_ns) for path in rules]

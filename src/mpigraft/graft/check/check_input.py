@@ -76,7 +76,7 @@ class CheckInput:
             return None
 
     def ours(self, path: object) -> bool:
-        """Whether ranks see a file of the host's MPI there."""
+        """Return whether ranks see a file of the host's MPI there."""
         return self.contents.of_host(path)
 
     def users(self, simulated: SimulatedProgram) -> Iterator[Elf]:
@@ -109,7 +109,7 @@ class CheckInput:
 
 
 def binds_now(file: Elf) -> bool:
-    """Whether the loader binds all functions of a file at its start (-z now)."""
+    """Return whether the loader binds all functions of a file at its start (-z now)."""
     return bool(file.flags & DF_BIND_NOW or file.flags_1 & DF_1_NOW)
 
 

@@ -158,7 +158,7 @@ def _gpu(pair: CheckInput, libraries: GpuLibraries) -> Iterator[Finding]:
 
 
 def _aware(pair: CheckInput, vendor: str) -> bool:
-    """Whether a library or plugin of the MPI supports this vendor's memory."""
+    """Return whether a library or plugin of the MPI supports this vendor's memory."""
     words = {"nvidia": ("cuda",), "amd": ("rocm", "hip", "hsa")}[vendor]
     names = [base(name).lower() for o in pair.abi.objects for name in (o.path, *o.needed)]
     components = [name for _, group in pair.abi.mpi.components for name in group]

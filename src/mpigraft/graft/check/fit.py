@@ -66,8 +66,8 @@ def check_fit(pair: CheckInput) -> Fit:
 
 
 def has_no_interface(pair: CheckInput) -> bool:
-    """Whether no program of a guest has the architecture and an ABI of this MPI: then it does not
-    matter what would go in."""
+    """Return whether no program of a guest has the architecture and an ABI of this MPI: then it
+    does not matter what would go in."""
     programs = pair.contents.programs
     return bool(programs) and not any(interface.comparable(pair, one) for one in programs)
 

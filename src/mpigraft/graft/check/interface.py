@@ -198,7 +198,7 @@ def _kept(pair: CheckInput) -> Iterator[Finding]:
 
 
 def comparable(pair: CheckInput, simulated: SimulatedProgram) -> bool:
-    """Whether a program has the host's architecture and an ABI that the host MPI offers."""
+    """Return whether a program has the host's architecture and an ABI that the host MPI offers."""
     facts = pair.elf(simulated.program)
     machine = facts.machine if facts else pair.guest.label.architecture
     if machine != pair.abi.objects[0].machine:
@@ -291,7 +291,8 @@ OF_R = frozenset({"libR.so", "libRblas.so", "libRlapack.so"})
 
 
 def _found_later(name: str) -> bool:
-    """Whether a library is found in a way that the loader's search in the image does not show."""
+    """Return whether a library is found in a way that the loader's search in the image does not
+    show."""
     return name in OF_R or any(gpu.driver.fullmatch(name) for gpu in fit_facts().gpus)
 
 

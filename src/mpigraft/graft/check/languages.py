@@ -55,7 +55,7 @@ def fortran(pair: CheckInput) -> CheckResult:
 
 
 def _calls(file: Elf) -> bool:
-    """Whether a file calls MPI by a Fortran binding."""
+    """Return whether a file calls MPI by a Fortran binding."""
     return any(_is_fortran(name) for name in file.needed) and any(
         FORTRAN_SYMBOL.match(s.name) for s in file.imported
     )
@@ -108,10 +108,10 @@ def _absent(pair: CheckInput, absent: list[tuple[str, str]]) -> Finding:
 
 
 def _own_bindings_fit(pair: CheckInput) -> bool:
-    """Whether the guest's bindings may stay over the host's libmpi: both are of one release series,
-    no symbol is missing but functions that nothing calls, and no other part of the guest's MPI is
-    loaded. MPICH's bindings use only public symbols of libmpi, which have been one ABI since 3.1.
-    """
+    """Return whether the guest's bindings may stay over the host's libmpi: both are of one release
+    series, no symbol is missing but functions that nothing calls, and no other part of the guest's
+    MPI is loaded. MPICH's bindings use only public symbols of libmpi, which have been one ABI since
+    3.1."""
     host = pair.abi.mpi
     if pair.own is None or pair.own.family != host.family:
         return False
@@ -137,10 +137,10 @@ def _own_bindings_fit(pair: CheckInput) -> bool:
 
 
 def _is_needed(symbol: str, imported: set[str], *, cxx: bool) -> bool:
-    """Whether bindings need a symbol of libmpi for what their users import. A function is bound
-    when it is first called: in Fortran by the procedure of its name, in C++ by the functions that
-    rows name, or by others that are not known. Variables, in capitals by MPI's rule, are bound at
-    the start."""
+    """Return whether bindings need a symbol of libmpi for what their users import. A function is
+    bound when it is first called: in Fortran by the procedure of its name, in C++ by the functions
+    that rows name, or by others that are not known. Variables, in capitals by MPI's rule, are bound
+    at the start."""
     if cxx:
         rows = [row for row in fit_facts().cxx_calls if row.symbol.fullmatch(symbol)]
         return not rows or any(row.callers.match(name) for row in rows for name in imported)

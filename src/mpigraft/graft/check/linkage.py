@@ -110,7 +110,7 @@ def _fix_for_symbols(pair: CheckInput, names: Iterable[str]) -> str:
 
 
 def _binds_now(pair: CheckInput, simulated: SimulatedProgram, by: str) -> bool:
-    """Whether the loader binds all functions of a file at its start."""
+    """Return whether the loader binds all functions of a file at its start."""
     facts = pair.elf(simulated.program if by == simulated.program else by)
     return pair.binds_now or (facts is not None and binds_now(facts))
 

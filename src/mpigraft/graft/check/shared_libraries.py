@@ -107,7 +107,7 @@ def _guest_modules(pair: CheckInput) -> Iterator[Finding]:
 
 
 def _is_same_ucs(pair: CheckInput, path: str) -> bool:
-    """Whether the guest's file at `path` is the host's libucs, byte for byte."""
+    """Return whether the guest's file at `path` is the host's libucs, byte for byte."""
     ours = next((o.digest for o in pair.abi.objects if o.soname == UCS), "")
     try:
         return hashlib.sha256(pair.guest.root.read(path, MAX_UCS)).hexdigest() == ours

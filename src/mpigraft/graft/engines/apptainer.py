@@ -100,7 +100,7 @@ def shares(plan: GraftPlan, context: EngineContext) -> str:
 
 
 def _shares(context: EngineContext) -> bool:
-    """Whether the ranks of a node share one container (--sharens, Apptainer 1.3 and later).
+    """Return whether the ranks of a node share one container (--sharens, Apptainer 1.3 and later).
 
     SingularityCE and Singularity 2 and 3 lack the option, and root does not need it. All ranks must
     join before the first ends: 1.4.5 fails the late ones. MPI_Init makes sure of that.

@@ -156,7 +156,8 @@ def _no_place(plan: GraftPlan, target: str, fix: str) -> UsageError:
 
 
 def _at_home(context: EngineContext) -> bool:
-    """Whether the working folder is below /home/USER, the only mount point that ch-run creates."""
+    """Return whether the working folder is below /home/USER, the only mount point that ch-run
+    creates."""
     own = dict(context.environment)
     home = f"/home/{own.get('USER', '')}"
     return own.get("HOME") == home and PurePosixPath(context.cwd).is_relative_to(home)

@@ -118,9 +118,9 @@ def present(binds: Iterable[Bind]) -> tuple[Bind, ...]:
 
 
 def same_inside(path: str, binds: Iterable[Bind], cwd: str) -> bool:
-    """Whether ranks that see `binds` find this machine's file or folder at its own path: the same
-    device and inode. Links are followed as in a rank, where one into the guest's own files leads
-    to another file. A relative path is below `cwd`."""
+    """Return whether ranks that see `binds` find this machine's file or folder at its own path: the
+    same device and inode. Links are followed as in a rank, where one into the guest's own files
+    leads to another file. A relative path is below `cwd`."""
     whole = str(PurePosixPath(cwd) / path)
     table = {PurePosixPath(bind.target): bind.source for bind in binds}
     try:
@@ -158,7 +158,7 @@ def _source(path: PurePosixPath, table: Mapping[PurePosixPath, str]) -> str:
 
 
 def is_device(bind: Bind) -> bool:
-    """Whether it can contain device files, which need a bind that allows devices."""
+    """Return whether it can contain device files, which need a bind that allows devices."""
     return bind.kind is BindKind.DEVICE or PurePosixPath(bind.source).is_relative_to("/dev")
 
 

@@ -110,7 +110,7 @@ def materialize(plan: GraftPlan) -> Path:
 
 
 def _is_complete(folder: Path, plan: GraftPlan) -> bool:
-    """Whether all files exist: programs that remove old files may have removed some."""
+    """Return whether all files exist: programs that remove old files may have removed some."""
     files = (folder / PLAN_FILE, *(folder / copy.name for copy in plan.copies))
     return (folder / RANKS_FOLDER).is_dir() and all(file.is_file() for file in files)
 

@@ -111,7 +111,8 @@ def sweep() -> None:
 
 
 def _is_spare(folder: Path) -> bool:
-    """Whether no plan has the copy: one in use has two names or more, even before it is stored."""
+    """Return whether no plan has the copy: one in use has two names or more, even before it is
+    stored."""
     if folder.name.startswith(NEW):
         return time.time() - folder.stat().st_mtime > ABANDONED_S
     return all(file.stat().st_nlink == 1 for file in folder.iterdir())

@@ -130,7 +130,7 @@ def _finder(root: Root) -> Callable[[str, Mapping[str, str], str], str]:
 
 
 def is_interpreter(path: str) -> bool:
-    """Whether a program of this name runs scripts, and is not Python."""
+    """Return whether a program of this name runs scripts, and is not Python."""
     name = path.rpartition("/")[2]
     return name in SHELLS or is_cshell(name) or is_language(name)
 
@@ -196,7 +196,7 @@ def _read(
 
 
 def _are_all(reading: ScriptReading, mpi: Sequence[Started]) -> bool:
-    """Whether nothing is started but these, each known by its file."""
+    """Return whether nothing is started but these, each known by its file."""
     programs = len(mpi) == 1 or not any(one.interpreted for one, _ in mpi)
     return programs and not _starts_unknown(reading)
 

@@ -115,7 +115,7 @@ class Guest:
         return replace(self, unknown=command.notes, named=command.opened)
 
     def leads_on(self, program: str) -> bool:
-        """Whether a program without MPI may start another or open a library."""
+        """Return whether a program without MPI may start another or open a library."""
         return not self.interprets(program) and not without_mpi(self.root, program)
 
     def named_in(self, program: str) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class Guest:
         return named_libraries(self.root, [program])
 
     def interprets(self, program: str) -> bool:
-        """Whether a program runs scripts, whose modules may need MPI."""
+        """Return whether a program runs scripts, whose modules may need MPI."""
         return is_python(program) or is_interpreter(program)
 
     def absent_loader(self, main: Elf) -> str:
@@ -330,7 +330,8 @@ def _image(opened: OpenedGuest, programs: Sequence[str]) -> Guest:
 
 
 def _need_mpi(root: Root, programs: Sequence[str]) -> bool:
-    """Whether each of these programs needs an MPI by itself, not through a plugin, or cannot."""
+    """Return whether each of these programs needs an MPI by itself, not through a plugin, or
+    cannot."""
     return all(own_mpi.needs(root, one) or without_mpi(root, one) for one in programs)
 
 
@@ -357,7 +358,8 @@ def label_of(opened: OpenedGuest, programs: tuple[str, ...], searched: Searched)
 
 
 def _is_of_host(root: Root, path: str) -> bool:
-    """Whether ranks find a file of this machine there, at a path that leads to it here too."""
+    """Return whether ranks find a file of this machine there, at a path that leads to it here
+    too."""
     entry, own = root.find(path), Path(path)
     return bool(entry and entry.source and own.exists() and entry.source.samefile(own))
 

@@ -54,7 +54,7 @@ def _is_host_command(spec: str, words: Sequence[str]) -> bool:
 
 
 def _is_command(spec: str, program: str) -> bool:
-    """Whether a program of a guest, or of the current folder, is no program by itself."""
+    """Return whether a program of a guest, or of the current folder, is no program by itself."""
     guest = Guest.opened(spec)
     environment = dict(guest.root.config().environment)
     path = locate(guest.root, program, environment, "/")[0]

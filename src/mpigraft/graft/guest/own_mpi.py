@@ -135,7 +135,7 @@ def usual(root: Root, machine: str) -> GuestMpi | None:
 
 
 def needs(root: Root, program: str) -> bool:
-    """Whether a program needs an MPI library by name, found or not."""
+    """Return whether a program needs an MPI library by name, found or not."""
     return any(
         binding_of(r.name) or binding_of(r.soname) for r in loaded_objects(root, program, {})
     )

@@ -156,7 +156,8 @@ class _Follower:
                 self.reach(f"{base}.{name}", certain=certain and not bound)
 
     def _binds_by_star(self, package: str, source: PythonSource, name: str) -> bool:
-        """Whether a star import in a package may bind a name: then `from` imports no submodule."""
+        """Return whether a star import in a package may bind a name: then `from` imports no
+        submodule."""
         seen = {package}
         rest = [(package, source)]
         while rest:
@@ -195,7 +196,8 @@ class _Follower:
         return module.files[0].rpartition("/")[2] if module and module.files else self.script
 
     def _standard(self, top: str) -> bool:
-        """Whether a top-level module is the standard library's: built in, or found there first."""
+        """Return whether a top-level module is the standard library's: built in, or found there
+        first."""
         if top in sys.builtin_module_names:
             return True
         module = self._module(top)

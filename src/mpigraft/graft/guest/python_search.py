@@ -47,7 +47,7 @@ class Options:
 
 
 def is_python(path: str) -> bool:
-    """Whether a file name is that of a Python interpreter."""
+    """Return whether a file name is that of a Python interpreter."""
     return NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 

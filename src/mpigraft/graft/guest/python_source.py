@@ -223,7 +223,7 @@ def _of_try(node: ast.Try | ast.TryStar, certain: bool) -> Iterator[tuple[ast.AS
 
 
 def _suppresses(manager: ast.expr) -> bool:
-    """Whether a context manager is named as those that catch errors are."""
+    """Return whether a context manager is named as those that catch errors are."""
     nodes = islice(ast.walk(manager), MAX_MANAGER)
     return any(
         isinstance(node, ast.Name | ast.Attribute)

@@ -90,8 +90,9 @@ def _libraries(root: Root, place: str) -> Iterator[str]:
 
 
 def _is_whole(root: Root, path: str, home: str) -> bool:
-    """Whether R finds what a file needs besides MPI: its start adds a folder of its own to the
-    loader's. A check must not refuse for a library that is found in a way that it does not know."""
+    """Return whether R finds what a file needs besides MPI: its start adds a folder of its own to
+    the loader's. A check must not refuse for a library that is found in a way that it does not
+    know."""
     rows = own_mpi.loaded_objects(root, path, {})
     return bool(rows) and all(
         row.elf or binding_of(row.name) or root.find(f"{home}/lib/{row.name}") for row in rows

@@ -60,7 +60,8 @@ MOST_SHOWN = 300  # characters of an engine's last line
 
 
 def is_name(spec: str) -> bool:
-    """Whether only an engine can resolve the name of a guest; podman:NAME is another case."""
+    """Return whether only an engine can resolve the name of a guest; podman:NAME is another
+    case."""
     return _scheme(spec) is not None
 
 

@@ -83,7 +83,7 @@ def _facts(root: Root, entry: RootEntry) -> Elf | None:
 
 
 def _is_program(entry: RootEntry, facts: Elf, name: str) -> bool:
-    """Whether a file is a program. Some libraries have an interpreter too, such as libc."""
+    """Return whether a file is a program. Some libraries have an interpreter too, such as libc."""
     library = facts.soname is not None and ".so" in name
     return bool(facts.interpreter and entry.mode & EXECUTABLE) and not library
 

@@ -150,8 +150,8 @@ def absent_loader(root: Root, main: Elf) -> str:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether a file without a first line that names its interpreter may be a script: shells refuse
-    one with a zero byte."""
+    """Return whether a file without a first line that names its interpreter may be a script: shells
+    refuse one with a zero byte."""
     return bool(head) and b"\0" not in head
 
 

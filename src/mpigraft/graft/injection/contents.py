@@ -80,7 +80,7 @@ class GraftContents:
     files: frozenset[str] = frozenset()  # the host's, where they stay: none is at `place`
 
     def of_host(self, path: object) -> bool:
-        """Whether ranks see a file of the host's MPI there."""
+        """Return whether ranks see a file of the host's MPI there."""
         return str(path).startswith(f"{self.place}/") or str(path) in self.files
 
 

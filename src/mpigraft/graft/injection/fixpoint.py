@@ -259,7 +259,7 @@ def path_of(state: GraftState, plugin: AbiObject) -> str:
 
 
 def load_paths(state: GraftState, name: str, loaded: Iterable[Loaded]) -> list[str]:
-    """Where programs load a library from. A search path of the host's may lead through the
+    """Return where programs load a library from. A search path of the host's may lead through the
     graft to a file of the guest's, which has no such folder: the path is without that way."""
     paths = (str(r.path) for p in loaded for r in p.objects if name_of(r) == name and r.path)
     way = f"{state.request.place}/"

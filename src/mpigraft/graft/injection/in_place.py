@@ -86,8 +86,8 @@ class InstalledFiles:
         self._known: dict[str, bool] = {}
 
     def grafted(self, path: PurePath | str) -> bool:
-        """Whether a file is of this install: what its libmpi needs or opens, and other parts of an
-        MPI beside that, which a program alone may need (liboshmem)."""
+        """Return whether a file is of this install: what its libmpi needs or opens, and other parts
+        of an MPI beside that, which a program alone may need (liboshmem)."""
         text = str(path)
         if text not in self._known:
             real = PurePosixPath(os.path.realpath(text))

@@ -147,7 +147,7 @@ def _bench(given: PlanInput) -> Copy:
 
 
 def _other_programs(natives: Natives) -> tuple[Copy, ...]:
-    """Programs and libraries of ours that need no MPI."""
+    """Return programs and libraries of ours that need no MPI."""
     others = [(natives.witness, WITNESS), (natives.gpu_select, GPU_SELECT), (natives.relay, RELAY)]
     others += [(natives.trace, TRACE)] if natives.trace else []
     return tuple(Copy(str(path), name, file_digest(path)) for path, name in others)

@@ -24,7 +24,7 @@ class PrivateNames:
         self._alone: dict[str, set[str]] = {}
 
     def is_mpi(self, name: str) -> bool:
-        """Whether a library of that name is part of an MPI."""
+        """Return whether a library of that name is part of an MPI."""
         library = self.offered.get(name)
         return binding_of(name) is not None or (library is not None and library.role is Role.MPI)
 

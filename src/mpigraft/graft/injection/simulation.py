@@ -41,7 +41,7 @@ class Sides(Protocol):
         """{path of a plugin of the host's: its name}."""
 
     def grafted(self, path: PurePath | str) -> bool:
-        """Whether the file at that path is the host's."""
+        """Return whether the file at that path is the host's."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,14 +134,15 @@ class StackGuest:
         return None
 
     def has_injected(self, mpi: MpiInstall) -> bool:
-        """Whether the MPI in the override is this one, by what its bytes say and it was made of."""
+        """Return whether the MPI in the override is this one, by what its bytes say and it was made
+        of."""
         there = self.injected
         if there is None or (there.family, there.version) != (mpi.family, mpi.version):
             return False
         return self.generation is None or self.generation[0].made_of([mpi]) is not None
 
     def in_override(self, path: str) -> bool:
-        """Whether a file is in one of the override folders, by any spelling."""
+        """Return whether a file is in one of the override folders, by any spelling."""
         folders = [*self.folders, *map(os.path.realpath, self.folders)]
         return below(path, folders) or below(os.path.realpath(path), folders)
 

@@ -109,7 +109,7 @@ def offered_abis(abi: MpiAbi) -> frozenset[str]:
 
 
 def fits_abi(program: StackProgram, abi: MpiAbi) -> bool:
-    """Whether a program has the architecture and an ABI of what is injected."""
+    """Return whether a program has the architecture and an ABI of what is injected."""
     needed = {binding.abi for name in program.mpi if (binding := binding_of(name))}
     offered = offered_abis(abi)
     return program.machine == abi.objects[0].machine and (

@@ -42,13 +42,14 @@ def _installed(program: Path, tree: Path) -> tuple[str, ...]:
 
 
 def _is_easybuild(folder: Path) -> bool:
-    """Whether EasyBuild installed here: it leaves its log. A folder of that name says nothing."""
+    """Return whether EasyBuild installed here: it leaves its log. A folder of that name says
+    nothing."""
     return any((folder / "easybuild").glob("easybuild-*"))
 
 
 def is_stack(path: Path) -> bool:
-    """Whether a folder has the layout of a software stack, EasyBuild's or Spack's. A folder that
-    is the root of a file system has none, even with a folder `software`."""
+    """Return whether a folder has the layout of a software stack, EasyBuild's or Spack's. A folder
+    that is the root of a file system has none, even with a folder `software`."""
     if (
         not path.is_dir()
         or (path / "etc/os-release").exists()
@@ -127,8 +128,8 @@ def slot_path(folder: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def is_installation(folder: str) -> bool:
-    """Whether a folder outside of the tree belongs to software that EasyBuild or Spack installed:
-    programs find their own libraries there, and no override."""
+    """Return whether a folder outside of the tree belongs to software that EasyBuild or Spack
+    installed: programs find their own libraries there, and no override."""
     try:
         return any(_is_easybuild(p) or (p / ".spack").is_dir() for p in Path(folder).parents)
     except OSError:
@@ -136,5 +137,5 @@ def is_installation(folder: str) -> bool:
 
 
 def below(path: str, folders: Sequence[str]) -> bool:
-    """Whether a path is one of these folders, or below one."""
+    """Return whether a path is one of these folders, or below one."""
     return any(path == f or path.startswith(f"{f.rstrip('/')}/") for f in folders)

@@ -169,7 +169,8 @@ class Simulator:
         return tuple(sorted({str(r.path): r.problem for r in opened}.items()))
 
     def _injected(self, loading: SimulatedProgram, libmpi: Resolved | None) -> bool:
-        """Whether a program would load what is injected: the MPI, or a library below its own."""
+        """Return whether a program would load what is injected: the MPI, or a library below its
+        own."""
         rows = loading.after if self.override.part else ((libmpi,) if libmpi else ())
         return any(r.path is not None and self.override.grafted(r.path) for r in rows)
 
@@ -236,7 +237,7 @@ def _needed_by(path: str, main: Elf, known: tuple[Resolved, ...]) -> tuple[Resol
 
 
 def _key(path: str, main: Elf) -> Key:
-    """All that decides which libraries a file gets, besides the files themselves."""
+    """Return all that decides which libraries a file gets, besides the files themselves."""
     folder = path.rpartition("/")[0]
     rpath, runpath = (ORIGIN.sub(folder, text or "") for text in (main.rpath, main.runpath))
     flags = main.flags_1, main.machine, main.bits, main.interpreter

@@ -213,7 +213,8 @@ class _Checker:
         return ModuleCheck(name, tuple(checks), tuple(findings))
 
     def _stays(self, one: StackSimulation) -> bool:
-        """Whether a program takes its MPI from another override, and nothing from this one."""
+        """Return whether a program takes its MPI from another override, and nothing from this
+        one."""
         other = [slot.path for slot in self.stack.slots if slot != self.override.slot]
         mixed = (self.override.grafted(str(r.path)) for r in one.loading.after if r.path)
         whole = not self.override.part  # whose MPI a network library serves does not matter

@@ -188,8 +188,8 @@ class StackCheck:
         )
 
     def ok_without(self, names: Sequence[str]) -> bool:
-        """Whether all programs fit but those that are named. "*" names all, and takes what is wrong
-        with the stack too."""
+        """Return whether all programs fit but those that are named. "*" names all, and takes what
+        is wrong with the stack too."""
         accepted = len(self.excepted(names)) == self.count(Fate.REFUSED)
         bad = any(finding.level is Level.ERROR for finding in self.findings)
         return "*" in names or (accepted and not bad and self.count(Fate.FITS) > 0)

@@ -53,12 +53,13 @@ class Opened(OpenedFiles):
         return OpenedFiles(folders=self.folders, names=self.names, place=self.place)
 
     def concerns(self, soname: str, family: Family | None) -> bool:
-        """Whether a library of this name, in an MPI of this family, opens these files."""
+        """Return whether a library of this name, in an MPI of this family, opens these files."""
         fits = not self.families or family in self.families
         return fits and self.by.fullmatch(soname) is not None
 
     def list_of(self, names: Sequence[str]) -> dict[str, str]:
-        """`listed`, filled in for the plugins that are there; nothing where there are none."""
+        """Return `listed`, filled in for the plugins that are there; nothing where there are
+        none."""
         return {
             variable: ":".join(
                 template.replace("{stem}", name.rpartition("-")[0]).replace("{name}", name)
@@ -98,23 +99,23 @@ def _refuse_unknown(key: str, template: str, facts: tuple[str, ...]) -> None:
 
 
 def rows() -> tuple[Opened, ...]:
-    """This package's table."""
+    """Return this package's table."""
     return load_table(OpenedTable, "opened.toml").opened
 
 
 def opened_by(soname: str, family: Family | None) -> Iterator[Opened]:
-    """The rows of what a library of this name opens."""
+    """Return the rows of what a library of this name opens."""
     return (row for row in rows() if row.concerns(soname, family))
 
 
 def started_by(soname: str, family: Family | None) -> Iterator[Started]:
-    """The programs that a library of this name starts, in an MPI of this family."""
+    """Return the programs that a library of this name starts, in an MPI of this family."""
     table = load_table(OpenedTable, "opened.toml").started
     return (r for r in table if family in r.families and r.by.fullmatch(soname))
 
 
 def expand_folder(folder: str, facts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    """A folder's template with each value of the one fact that it names."""
+    """Yield a folder's template with each value of the one fact that it names."""
     for name in FOLDERS:
         if f"{{{name}}}" in folder:
             yield from (folder.replace(f"{{{name}}}", value) for value in facts.get(name, ()))

@@ -26,14 +26,15 @@ class LauncherWords:
     settings: bool = False
 
     def count(self, option: str) -> int:
-        """How many words follow this option as its values."""
+        """Return how many words follow this option as its values."""
         if option in self.two:
             return 2
         several = (self.ranks, self.ranks_per_node, self.nodes, self.hosts, self.hostfile)
         return int(any(option in names for names in (*several, self.environment, self.one)))
 
     def meaning(self, option: str) -> str:
-        """The option of `mpigraft run` that takes the value of this one; empty: none does."""
+        """Return the option of `mpigraft run` that takes the value of this one; empty: none
+        does."""
         names = {
             "-n": self.ranks, "--ranks-per-node": self.ranks_per_node, "--nodes": self.nodes,
             "--hosts": self.hosts, "--hostfile": self.hostfile, "--env": self.environment,

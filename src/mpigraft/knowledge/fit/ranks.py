@@ -43,7 +43,7 @@ HEAD = """\
 
 
 def rank_table() -> RankTable:
-    """This package's table."""
+    """Return this package's table."""
     return load_table(RankTable, "ranks.toml")
 
 
@@ -53,8 +53,8 @@ def rank_variables(kind: str) -> RankVariables:
 
 
 def task_in(environ: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """Which task of several a launcher made of the process with these variables: launcher, number
-    and how many; None for a process that no launcher or one alone started."""
+    """Return which task of several a launcher made of the process with these variables: launcher,
+    number and how many; None for a process that no launcher or one alone started."""
     for row in rank_table().launcher:
         size = environ.get(row.size, "")
         numbers = [environ[name] for name in row.world if name in environ]

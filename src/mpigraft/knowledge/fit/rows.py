@@ -82,14 +82,15 @@ class FitFacts:
 
 
 def fit_facts() -> FitFacts:
-    """This package's table."""
+    """Return this package's table."""
     return load_table(FitFacts, "fit.toml")
 
 
 def known_world(
     launcher: str, family: str, release: str, supported: Iterable[str] = ()
 ) -> WorldRow | None:
-    """What is known of an MPI's ranks under a launcher; None: nothing. `supported`: pmix, pmi2."""
+    """Return what is known of an MPI's ranks under a launcher; None: nothing. `supported`: pmix,
+    pmi2."""
     known = tuple(supported)
     rows = fit_facts().worlds
     return next((row for row in rows if row.concerns(launcher, family, release, known)), None)
@@ -98,7 +99,7 @@ def known_world(
 def wireups(
     launcher: str, family: str, release: str, supported: Iterable[str]
 ) -> tuple[WorldRow, ...]:
-    """Every way in which ranks of an MPI find each other under a launcher, best first."""
+    """Return every way in which ranks of an MPI find each other under a launcher, best first."""
     known = tuple(supported)
     return tuple(
         row

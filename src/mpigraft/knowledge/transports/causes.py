@@ -45,12 +45,13 @@ class FailureCause:
         _check("patterns", self.patterns)
 
     def concerns(self, code: int, *, whole: bool, slurm: bool) -> bool:
-        """Whether it can be why a launch ended with `code`; `whole`: all its ranks were in MPI."""
+        """Return whether it can be why a launch ended with `code`; `whole`: all its ranks were in
+        MPI."""
         possible = self.entered or not whole
         return possible and (slurm or not self.slurm) and (not self.codes or code in self.codes)
 
     def hits(self, output: str) -> Iterator[dict[str, str]]:
-        """The fields of each of its lines in an output."""
+        """Yield the fields of each of its lines in an output."""
         for pattern in self.patterns:
             for hit in re.finditer(pattern, output, re.MULTILINE):
                 yield {name: text for name, text in hit.groupdict().items() if text}
@@ -78,14 +79,14 @@ class CauseTable:
         _check("names", self.names)
 
     def named_nodes(self, output: str) -> tuple[str, ...]:
-        """The nodes that a launcher says it had to do without."""
+        """Return the nodes that a launcher says it had to do without."""
         hits = (re.finditer(name, output, re.MULTILINE) for name in self.names)
         return tuple(dict.fromkeys(hit["node"] for each in hits for hit in each))
 
 
 @cache
 def _endings() -> re.Pattern[str]:
-    """All lines that end a run, as one pattern without names of groups."""
+    """Return all lines that end a run, as one pattern without names of groups."""
     table = cause_table()
     rows = [*(row.patterns for row in table.cause), *(row.patterns for row in table.ending)]
     bodies = [p.removeprefix("^") for patterns in rows for p in patterns if "\\n" not in p]

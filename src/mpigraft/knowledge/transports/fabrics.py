@@ -75,6 +75,6 @@ def _belongs(device: NetDevice, fabric: Fabric, rows: Iterable[Fabric]) -> bool:
 
 
 def _driver(device: NetDevice) -> str:
-    """The kernel's driver, else what the device's name begins with: hfi1_0."""
+    """Return the kernel's driver, else what the device's name begins with: hfi1_0."""
     driver = dict(device.details).get("driver", "").partition(" ")[0]
     return driver or device.name.partition("_")[0]

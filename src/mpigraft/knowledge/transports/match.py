@@ -42,7 +42,7 @@ class Facts:
 
     @classmethod
     def of(cls, machine: Machine, nodes: int = 1) -> Facts:
-        """The facts of a machine that `discover` described."""
+        """Return the facts of a machine that `discover` described."""
         up = [device for device in machine.fabrics if device.state.lower() in UP]
         ethernet = [device.name for device in up if device.kind == "ethernet"]
         return cls(
@@ -181,7 +181,7 @@ def matching_row(name: str, mpi: MpiInstall, facts: Facts) -> TransportRow:
 
 
 def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
-    """Why a row is not for this MPI on this machine; empty if it is."""
+    """Return why a row is not for this MPI on this machine; empty if it is."""
     if when.mpi is not None and version_numbers(mpi.version) not in when.mpi:
         return f"it is for {mpi.family} {when.mpi}, this is {mpi.version}"
     if when.libfabric is not None:
@@ -202,7 +202,7 @@ def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
 
 
 def _unmet(row: TransportRow, mpi: MpiInstall, facts: Facts) -> str:
-    """The first need that is known not to be met; empty if there is none."""
+    """Return the first need that is known not to be met; empty if there is none."""
     for component in row.needs.components:
         framework, _, name = component.partition(":")
         have = mpi.components_of(framework)
@@ -230,12 +230,12 @@ def _unmet(row: TransportRow, mpi: MpiInstall, facts: Facts) -> str:
 
 
 def _layers(providers: Iterable[str]) -> tuple[str, ...]:
-    """Providers one by one: verbs;ofi_rxm is two."""
+    """Split providers one by one: verbs;ofi_rxm is two."""
     return tuple(dict.fromkeys(layer for name in providers for layer in name.split(";")))
 
 
 def _unknown(row: TransportRow, mpi: MpiInstall) -> str:
-    """The first need that is not known; what is not known to work is not offered."""
+    """Return the first need that is not known; what is not known to work is not offered."""
     for component in row.needs.components:
         if not mpi.components_of(component.partition(":")[0]):
             return f"its {component.partition(':')[0]} components are not known"

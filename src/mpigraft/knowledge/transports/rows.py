@@ -54,11 +54,11 @@ class Tell:
                 raise RowError(key, "{lane} must be in it once")
 
     def proof(self, expect: str, *, named: bool) -> str:
-        """The line that names `expect`, in group `lane` if it is to be named in results."""
+        """Return the line that names `expect`, in group `lane` if it is to be named in results."""
         return self._with(f"(?P<{'lane' if named else 'told'}>{expect})")
 
     def contradiction(self, expect: str | None) -> str:
-        """The line that names anything else; None: that names anything at all."""
+        """Return the line that names anything else; None: that names anything at all."""
         tail = self.pattern.partition("{lane}")[2]
         but = "" if expect is None else f"(?!(?:{expect}){tail})"
         return self._with(f"{but}(?P<{'told' if self.other else 'lane'}>{self.lane})")
@@ -98,7 +98,7 @@ class When:
                 raise RowError(name, "unknown key")
 
     def overlaps(self, other: When) -> bool:
-        """Whether both are for some MPI on some machine."""
+        """Return whether both are for some MPI on some machine."""
         ranges = (
             (self.mpi, other.mpi),
             (self.libfabric, other.libfabric),
@@ -256,7 +256,7 @@ def read_rows(
 
 
 def _each(table: Any, file: str, number: int) -> Iterator[Any]:
-    """A table, or one of it for each of `each`, whose words replace `<name>` in its texts."""
+    """Yield a table, or one of it for each of `each`, whose words replace `<name>` in its texts."""
     if not isinstance(table, dict) or "each" not in table:
         yield table
         return
@@ -270,7 +270,8 @@ def _each(table: Any, file: str, number: int) -> Iterator[Any]:
 
 
 def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
-    """A value of TOML with the words in its texts. Raises UsageError for a name without a word."""
+    """Return a value of TOML with the words in its texts. Raises UsageError for a name without a
+    word."""
     if isinstance(value, str):
         for name, word in words.items():
             value = value.replace(f"<{name}>", word)
@@ -284,7 +285,7 @@ def _filled(value: Any, words: Mapping[str, str], where: str) -> Any:
 
 
 def _with_signs(row: TransportRow, groups: Groups, tells: Tells, where: str) -> TransportRow:
-    """The row with the signs and the probe's environment of its tells."""
+    """Return the row with the signs and the probe's environment of its tells."""
     known = tells.get(row.family, {})
     signs: list[Sign] = []
     probe: dict[str, str] = {}
@@ -305,7 +306,7 @@ def _with_signs(row: TransportRow, groups: Groups, tells: Tells, where: str) -> 
 
 
 def _expanded(rows: Sequence[SignRow], groups: Groups, where: str) -> Iterator[SignRow]:
-    """The signs with each `use` replaced by those of its group."""
+    """Yield the signs with each `use` replaced by those of its group."""
     for row in rows:
         if row.use and row.use not in groups:
             raise UsageError.of("transports-group-unknown", where=where, use=row.use)
@@ -317,7 +318,8 @@ def _expanded(rows: Sequence[SignRow], groups: Groups, where: str) -> Iterator[S
 
 
 def _signs(row: SignRow, tell: Tell, peers: tuple[Peer, ...]) -> Iterator[Sign]:
-    """Two signs for each kind and peer class: what proves the request, what contradicts it."""
+    """Yield two signs for each kind and peer class: what proves the request, what contradicts
+    it."""
     expect = None if row.absent else row.expect
     classes = row.peers or tell.peers or tuple(p for p in peers if p is not Peer.SELF)
     lane = row.lane if isinstance(row.lane, str) else tell.name if row.lane else ""

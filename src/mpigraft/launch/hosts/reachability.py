@@ -81,7 +81,8 @@ class _Query:
                 self._answers[host] = is_reachable(host, port)
 
     def answers(self) -> dict[str, bool | None]:
-        """True, False, or None where it is not known; a host that was not queried is left out."""
+        """Return true, False, or None where it is not known; a host that was not queried is left
+        out."""
         for thread in self._threads:
             thread.join(max(0.0, self._until - time.monotonic()))
         return dict(self._answers)

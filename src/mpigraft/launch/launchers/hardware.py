@@ -22,8 +22,8 @@ LEVELS = (  # files of a CPU, each of which lists the CPUs that share a thing wi
 
 @cache
 def hardware_order() -> tuple[int, ...]:
-    """The CPUs that hwloc numbers, in the order of the hardware: those of this process's cpuset,
-    also where an affinity mask leaves it fewer."""
+    """Return the CPUs that hwloc numbers, in the order of the hardware: those of this process's
+    cpuset, also where an affinity mask leaves it fewer."""
     return in_order(cpuset_cpus())
 
 

@@ -16,8 +16,8 @@ MCA = ""
 
 
 def command(order: Order) -> Command:
-    """Ranks talk to hydra through a file that it opens for them; where that does not reach them
-    MPICH's can listen at a port instead. Intel's cannot."""
+    """Return ranks talk to hydra through a file that it opens for them; where that does not reach
+    them MPICH's can listen at a port instead. Intel's cannot."""
     first = [str(order.launcher), *_where(order), "-ppn", str(order.layout.ranks_per_node)]
     if not order.keeps and order.mpi.family is not Family.INTEL:
         first.append("-pmi-port")
@@ -42,10 +42,10 @@ def _where(order: Order) -> tuple[str, ...]:
 
 
 def rows(order: Order) -> tuple[EnvRow, ...]:
-    """How ranks are bound. MPICH's HYDRA_BINDING means what -bind-to does, but with the option no
-    rank of MPICH 5.0.2 can spawn others ("duplicate setting: binding"). Proxies read it where they
-    run, so it serves this node alone: neither ssh nor, with SLURM_EXPORT_ENV=NONE, srun passes it
-    on, and the ranks would not be bound."""
+    """Return how ranks are bound. MPICH's HYDRA_BINDING means what -bind-to does, but with the
+    option no rank of MPICH 5.0.2 can spawn others ("duplicate setting: binding"). Proxies read it
+    where they run, so it serves this node alone: neither ssh nor, with SLURM_EXPORT_ENV=NONE, srun
+    passes it on, and the ranks would not be bound."""
     pins: dict[str, str] = {}
     if order.mpi.family is Family.INTEL:
         pins = _pins(order)

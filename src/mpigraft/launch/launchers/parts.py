@@ -19,7 +19,7 @@ Segment = tuple[str, int, tuple[str, ...]]  # host, ranks, and the words that th
 
 
 def nodes(order: Order) -> tuple[str, ...]:
-    """The hosts of this launch: always the first ones, so all configurations have the same.
+    """Return the hosts of this launch: always the first ones, so all configurations have the same.
     Raises UsageError where the allocation has fewer."""
     allocation, needed = order.allocation, order.layout.nodes
     if needed > len(allocation.hosts):
@@ -34,15 +34,15 @@ def nodes(order: Order) -> tuple[str, ...]:
 
 
 def is_part(order: Order) -> bool:
-    """Whether these are not all hosts of the allocation, or not in its order."""
+    """Return whether these are not all hosts of the allocation, or not in its order."""
     return bool(order.allocation.granted) or order.layout.nodes < len(order.allocation.hosts)
 
 
 def named_hosts(order: Order, *, job_too: bool = False) -> tuple[str, ...]:
-    """The hosts that the command line names: none on this host alone, and none where the launcher
-    reads the whole allocation from the scheduler itself. `job_too`: these as well, as far as a
-    command line takes them. Raises UsageError for a list that no command line takes: files of hosts
-    were rejected, since Open MPI's count slots otherwise."""
+    """Return the hosts that the command line names: none on this host alone, and none where the
+    launcher reads the whole allocation from the scheduler itself. `job_too`: these as well, as far
+    as a command line takes them. Raises UsageError for a list that no command line takes: files of
+    hosts were rejected, since Open MPI's count slots otherwise."""
     named = nodes(order)
     whole = bool(order.allocation.scheduler) and not is_part(order)
     if order.allocation.here or (whole and not job_too):
@@ -63,7 +63,7 @@ def hosts(order: Order) -> tuple[str, ...]:
 
 
 def bound(order: Order) -> bool:
-    """Whether ranks get CPUs of their own. Raises UsageError for a binding without masks
+    """Return whether ranks get CPUs of their own. Raises UsageError for a binding without masks
     that launchers have no common option for."""
     if order.crowded or order.layout.bind == "none":
         return False
@@ -83,13 +83,13 @@ PACKED = ("core", "node")  # mappings that every launcher has of its own: one co
 
 
 def masked(order: Order) -> bool:
-    """Whether the command line names the CPUs of each rank."""
+    """Return whether the command line names the CPUs of each rank."""
     return bound(order) and bool(order.masks)
 
 
 def segments(order: Order) -> tuple[Segment, ...]:
-    """The programs in the order of their ranks. Several programs are listed once for every node:
-    launchers fill one node after the other, and each has to get all of them. A single program
+    """Return the programs in the order of their ranks. Several programs are listed once for every
+    node: launchers fill one node after the other, and each has to get all of them. A single program
     needs no host."""
     if len(order.groups) == 1:
         return (("", order.layout.ranks, order.groups[0].words),)
@@ -99,16 +99,16 @@ def segments(order: Order) -> tuple[Segment, ...]:
 
 
 def one_program(order: Order, name: str) -> tuple[str, ...]:
-    """The words of the only program. Raises UsageError where there are several."""
+    """Return the words of the only program. Raises UsageError where there are several."""
     if len(order.groups) > 1:
         raise UsageError.of("launcher-one-program", name=name, count=len(order.groups))
     return order.groups[0].words
 
 
 def joined(order: Order, words: tuple[str, ...], option: str, flag: str = "") -> Command:
-    """The programs, each behind its `-n N`, with a colon between them; `words` stand with the
-    first, since Open MPI's mpirun and hydra refuse them a second time. With `flag` each of several
-    programs names its host.
+    """Return the programs, each behind its `-n N`, with a colon between them; `words` stand with
+    the first, since Open MPI's mpirun and hydra refuse them a second time. With `flag` each of
+    several programs names its host.
 
     On several nodes they stand in a file, which `option` names: environment and engine of each
     program would be in the command line once for every node."""
@@ -143,7 +143,8 @@ PROGRAMS = "programs"
 
 
 def program_scripts(order: Order) -> tuple[tuple[Path, str], ...]:
-    """A shell's script for each program, with its words: lists of programs cannot hold them."""
+    """Return a shell's script for each program, with its words: lists of programs cannot hold
+    them."""
     return tuple(
         (order.folder / f"program{number}", f"exec {shlex.join(group.words)}\n")
         for number, group in enumerate(order.groups)
@@ -191,13 +192,13 @@ def without_step_options() -> Iterator[EnvRow]:
 
 
 def older_than(order: Order, release: str) -> bool:
-    """Whether the launcher is known to be older than that version."""
+    """Return whether the launcher is known to be older than that version."""
     return bool(order.version) and version_numbers(order.version) < version_numbers(release)
 
 
 def path_in(order: Order, name: str) -> str:
-    """A file of the launcher's, whose path may stand in an option. Raises UsageError where it
-    may not: no launcher of these has a way to quote a comma, a colon or a blank."""
+    """Return a file of the launcher's, whose path may stand in an option. Raises UsageError where
+    it may not: no launcher of these has a way to quote a comma, a colon or a blank."""
     path = os.fspath(order.folder / name)
     if any(c in ",:;%# \t\n\"'\\" for c in path):
         raise UsageError.of("launcher-file-path", path=path)

@@ -16,11 +16,11 @@ class Launcher(Protocol):
     MCA: str  # what its own settings' names begin with, where it is Open MPI's; else empty
 
     def command(self, order: Order) -> Command:
-        """The whole command line, programs included. Raises UsageError for an order that this
-        launcher cannot express."""
+        """Return the whole command line, programs included. Raises UsageError for an order that
+        this launcher cannot express."""
 
     def rows(self, order: Order) -> tuple[EnvRow, ...]:
-        """Environment of the launcher itself: scopes launcher and daemon."""
+        """Return environment of the launcher itself: scopes launcher and daemon."""
 
 
 LAUNCHERS: Mapping[str, Launcher] = MappingProxyType(

@@ -67,7 +67,7 @@ def _own(mpi: MpiInstall) -> str | None:
 
 
 def _other(kind: str, mpi: MpiInstall, machine: Machine) -> LaunchedBy | str:
-    """A scheduler's launcher with the best PMI that both speak, or why it cannot be."""
+    """Return a scheduler's launcher with the best PMI that both speak, or why it cannot be."""
     info = next((info for info in machine.launchers if _is_kind(kind, info)), None)
     if info is None:
         return f"no {kind} in PATH"

@@ -31,14 +31,14 @@ def script(request: JobRequest) -> str:
 
 
 def _quoted(word: str) -> str:
-    """The word in its directives, where shlex.quote would not do: within single quotes a
+    """Return the word in its directives, where shlex.quote would not do: within single quotes a
     backslash is one too, and three quotes in a row begin a text of several lines. Source:
     flux-core's job/directives.py, of 0.88."""
     return re.sub(r"([^A-Za-z0-9_@%+=:,./-])", r"\\\1", word) or "''"
 
 
 def job_id(output: str) -> str:
-    """The id as a decimal number: without a UTF-8 locale its letter is another."""
+    """Return the id as a decimal number: without a UTF-8 locale its letter is another."""
     words = output.split()
     return decimal_id(words[-1]) if words else ""
 

@@ -18,8 +18,8 @@ def script(
     behind: Sequence[str],
     quote: Callable[[str], str] = shlex.quote,
 ) -> str:
-    """A job script: directives after `mark`, the user's words among them, then the command in
-    place of the shell, so that signals of the scheduler reach it. `quote` writes a word so that
+    """Return a job script: directives after `mark`, the user's words among them, then the command
+    in place of the shell, so that signals of the scheduler reach it. `quote` writes a word so that
     the scheduler reads it as it was. Raises UsageError for a directive that is not one line."""
     lines = [*before, *([" ".join(map(quote, request.extra))] if request.extra else []), *behind]
     if wrong := [line for line in lines if not line.isprintable()]:
@@ -38,7 +38,7 @@ def script(
 
 
 def next_of(request: JobRequest, directive: str) -> list[str]:
-    """The directive for `request.after`. It stands behind the user's words, which it
+    """Return the directive for `request.after`. It stands behind the user's words, which it
     overrides: with a dependency of theirs instead, two jobs of one share would run at once."""
     return [directive + request.after] if request.after else []
 
@@ -49,7 +49,7 @@ def clock(seconds: int) -> str:
 
 
 def warning_s(request: JobRequest) -> int:
-    """Seconds before the limit at which a job gets a signal; for a short job a quarter of
+    """Return seconds before the limit at which a job gets a signal; for a short job a quarter of
     its time."""
     return min(WARN_S, request.limit_s // 4)
 

@@ -56,7 +56,8 @@ def status_commands(jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def parse_states(output: str) -> dict[str, JobStatus]:
-    """Its `Jobs` by id. Some versions leave quotes in values unescaped: then nothing is known."""
+    """Return its `Jobs` by id. Some versions leave quotes in values unescaped: then nothing is
+    known."""
     try:
         jobs = json.loads(output).get("Jobs", {})
     except (ValueError, AttributeError, RecursionError):

@@ -25,10 +25,10 @@ class Batch(Protocol):
     CANCEL: tuple[str, ...]  # takes the ids of jobs
 
     def script(self, request: JobRequest) -> str:
-        """The whole job script. Raises UsageError for words that cannot stand in it."""
+        """Return the whole job script. Raises UsageError for words that cannot stand in it."""
 
     def job_id(self, output: str) -> str:
-        """The id in what SUBMIT printed; empty where there is none."""
+        """Return the id in what SUBMIT printed; empty where there is none."""
 
     def status_commands(self, jobs: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Commands that report jobs; each is run for those that the one before did not know."""
@@ -37,11 +37,11 @@ class Batch(Protocol):
         """Read what one of these commands printed; jobs that it did not name are left out."""
 
     def is_unknown(self, output: str) -> bool:
-        """Whether a command failed only since it knows none of the jobs."""
+        """Return whether a command failed only since it knows none of the jobs."""
 
     def node_command(self, request: JobRequest) -> tuple[str, ...]:
-        """A command that runs `request.command` once on each of its nodes, waits, and prints its
-        output, each line after the number of its node and `: `. Raises UsageError where the
+        """Return a command that runs `request.command` once on each of its nodes, waits, and prints
+        its output, each line after the number of its node and `: `. Raises UsageError where the
         scheduler has no such command."""
 
 

@@ -47,8 +47,8 @@ def script(request: JobRequest) -> str:
 
 
 def _quoted(word: str) -> str:
-    """The word in its directives: sbatch (seen with 22.05) splits them like a shell, but takes a
-    backslash for one within single quotes too, and a space for one behind a backslash."""
+    """Return the word in its directives: sbatch (seen with 22.05) splits them like a shell, but
+    takes a backslash for one within single quotes too, and a space for one behind a backslash."""
     return shlex.quote(word).replace("\\", "\\\\")
 
 
@@ -90,8 +90,8 @@ def is_unknown(output: str) -> bool:
 
 
 def node_command(request: JobRequest) -> tuple[str, ...]:
-    """A job, and a step in it. One srun for both is not enough: its --exclusive makes the step
-    exact, so that it has the one core of its task, whatever --cpu-bind (seen with 22.05 and
+    """Return a job, and a step in it. One srun for both is not enough: its --exclusive makes the
+    step exact, so that it has the one core of its task, whatever --cpu-bind (seen with 22.05 and
     task/affinity), and a node would look smaller than it is."""
     return (
         "salloc",

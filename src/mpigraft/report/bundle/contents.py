@@ -62,7 +62,7 @@ def write_bundle(store: Store, choice: Choice, path: Path) -> tuple[str, int]:
 
 
 def bundle_files(store: Store, side: Measured, choice: Choice) -> dict[str, bytes]:
-    """All files by name, redacted."""
+    """Return all files by name, redacted."""
     hosts = hosts_of(side)
     files = {
         **_results(store, side, choice),

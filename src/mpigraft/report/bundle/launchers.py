@@ -15,7 +15,7 @@ ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
 
 
 def launch_lines(provenance: dict[str, Any], layout: Layout) -> Iterator[str]:
-    """Lines of a function `launch`, which starts its words as ranks; `$MPIEXEC` replaces the
+    """Yield lines of a function `launch`, which starts its words as ranks; `$MPIEXEC` replaces the
     launcher and its options."""
     by = [str(word) for word in provenance.get("launcher") or () if word is not None]
     kind, pmi = (by + [""] * 3)[0], (by + [""] * 3)[2]

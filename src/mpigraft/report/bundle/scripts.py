@@ -161,7 +161,7 @@ def _own_runs(launches: Iterable[Iterable[str]]) -> Iterator[str]:
 
 
 def _suite_runs(starts: Iterable[dict[str, Any]], layout: str, prefix: str) -> Iterator[str]:
-    """Programs of other suites: each in a shell of its own, in its folder."""
+    """Yield programs of other suites: each in a shell of its own, in its folder."""
     for row in starts:
         words = [str(word) for word in row["words"][layout]]
         count = int(row.get("program") or 1)
@@ -190,5 +190,5 @@ def _suite_runs(starts: Iterable[dict[str, Any]], layout: str, prefix: str) -> I
 
 
 def _in_quotes(text: str) -> str:
-    """Text within double quotes and `${...}` of a shell."""
+    """Return text within double quotes and `${...}` of a shell."""
     return re.sub(r'([\\"$`}])', r"\\\1", text.replace("\n", " "))

@@ -24,7 +24,7 @@ Place = tuple[float, float]
 
 
 def picture(one: Growth, alt: str) -> Html:
-    """Ranks on a logarithmic axis, values from 0. The series has a law."""
+    """Return ranks on a logarithmic axis, values from 0. The series has a law."""
     assert one.law is not None
     law, first, last = one.law, one.points[0].ranks, one.points[-1].ranks
     reach = max([last, *(p.ranks for p in one.predictions)])
@@ -85,7 +85,8 @@ def _level(y: float, value: float) -> Html:
 
 
 def _numbers(at: Callable[[float, float], Place], ranks: Iterable[int]) -> list[Html]:
-    """Ranks below the axis, from the last one on as many as have room: it is what was asked."""
+    """Return ranks below the axis, from the last one on as many as have room: it is what was
+    asked."""
     texts: list[Html] = []
     leftmost = math.inf
     for number in sorted(set(ranks), reverse=True):

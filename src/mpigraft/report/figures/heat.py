@@ -67,7 +67,7 @@ def values(matrix: PairMatrix) -> dict[str, Any]:
 
 
 def _one_way(matrix: PairMatrix) -> bool:
-    """Whether a link has a value of its own each way; a round trip has not."""
+    """Return whether a link has a value of its own each way; a round trip has not."""
     return METRICS[matrix.metric].better is Better.HIGHER
 
 
@@ -120,7 +120,7 @@ def _legend() -> Html:
 
 
 def _short(nodes: tuple[str, ...]) -> tuple[list[str], str]:
-    """Names without what all begin with, where that is worth it; and what that is."""
+    """Return names without what all begin with, where that is worth it; and what that is."""
     first, last = min(nodes), max(nodes)  # what these share, all between them do
     same = (k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
     begin = first[: next(same, len(first))]

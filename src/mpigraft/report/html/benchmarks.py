@@ -64,7 +64,7 @@ def _command(text: str, name: str) -> Html:
 
 
 def _layout(section: Section, index: int, data: ReportData) -> Html:
-    """One layout, folded: its charts are drawn when it is opened."""
+    """Return one layout, folded: its charts are drawn when it is opened."""
     return el(
         "details",
         el("summary", f"Layout {section.place}"),

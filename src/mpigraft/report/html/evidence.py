@@ -32,7 +32,7 @@ CLASSES = {
 
 
 def evidence(data: ReportData) -> Html:
-    """One row per configuration and kind of traffic, then each configuration in full."""
+    """Return one row per configuration and kind of traffic, then each configuration in full."""
     records: dict[str, list[EvidenceRecord]] = {}
     for record in data.evidence:
         records.setdefault(record.configuration, []).append(record)

@@ -119,7 +119,7 @@ def _layouts_cell(groups: list[CellGroup], card: Card) -> Html:
 
 
 def _over(sizes: tuple[int, ...], card: Card) -> Html | None:
-    """How many of the card's sizes a ratio is over, if not all."""
+    """Return how many of the card's sizes a ratio is over, if not all."""
     every = {size for section in card.sections for size in section.sizes}
     few = len(sizes) < len(every)
     return el("small", f"over {len(sizes)} of {len(every)} sizes") if few else None
@@ -195,7 +195,7 @@ def _verdict_cell(cell: Cell | None) -> Html:
 
 
 def all_figures(section: int) -> Html:
-    """Where `tables.js` puts every figure of a section when it is opened or printed."""
+    """Return where `tables.js` puts every figure of a section when it is opened or printed."""
     summary = el("summary", "All figures")
     return el("details", summary, el("div"), class_="all", data_section=section, hidden=True)
 

@@ -90,7 +90,7 @@ def _inline(script: str) -> str:
 
 
 def _hash(script: str) -> str:
-    """Its name in a Content-Security-Policy (W3C CSP Level 3, 2.3.1)."""
+    """Return its name in a Content-Security-Policy (W3C CSP Level 3, 2.3.1)."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
@@ -116,7 +116,7 @@ def _name(data: ReportData) -> str:
 
 
 def _nodes(data: ReportData) -> list[str]:
-    """Every node that was measured, once, in the order of the allocations."""
+    """Return every node that was measured, once, in the order of the allocations."""
     named = (node for a in data.allocations for node in a.hosts or (a.host,) if node)
     return list(dict.fromkeys(named))
 
@@ -223,7 +223,7 @@ def _main(data: ReportData) -> list[Html]:
 def _over_nodes(
     data: ReportData, every: tuple[Card, ...], first_views: Sequence[int]
 ) -> list[Html]:
-    """All scaling views one below the other; one alone is with its benchmark."""
+    """Return all scaling views one below the other; one alone is with its benchmark."""
     placed = [
         (card, view, first + place)
         for card, first in zip(every, first_views, strict=False)

@@ -25,8 +25,8 @@ MACHINE = {
 
 
 def machine(data: ReportData) -> Html:
-    """Every allocation's machine, as `discover` saw it on the first node; alike ones once, since
-    a campaign may have a hundred jobs."""
+    """Return every allocation's machine, as `discover` saw it on the first node; alike ones once,
+    since a campaign may have a hundred jobs."""
     alike: dict[Html, list[AllocationRecord]] = {}
     for allocation in data.allocations:
         try:

@@ -29,7 +29,7 @@ PLACES: tuple[tuple[str, Callable[[RankRecord], str]], ...] = (
 
 
 def ranks(records: Sequence[RankRecord]) -> Html:
-    """Where ranks were, and the libraries that they had mapped: once where ranks agree."""
+    """Return where ranks were, and the libraries that they had mapped: once where ranks agree."""
     return join(_each(records) if len(records) <= EACH else _nodes(records), *_mapped(records))
 
 

@@ -89,7 +89,7 @@ class History:
         return junit("mpigraft history", [self._case(line) for line in self.lines])
 
     def html(self) -> str:
-        """One page that opens offline."""
+        """Return one page that opens offline."""
         from mpigraft.report.overtime.page import render_page
 
         return render_page(self)
@@ -231,7 +231,7 @@ def place_of(line: HistoryLine) -> str:
 
 
 def lines_by_subject(lines: Sequence[HistoryLine]) -> list[list[HistoryLine]]:
-    """Lines that share all but the configuration, their sizes too, in their order."""
+    """Return lines that share all but the configuration, their sizes too, in their order."""
     groups: dict[tuple[object, ...], list[HistoryLine]] = defaultdict(list)
     for line in lines:
         groups[line.key[:-1], line.sizes].append(line)

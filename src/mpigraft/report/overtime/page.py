@@ -173,9 +173,9 @@ def _dot(line: HistoryLine, index: int, place: tuple[float, float], gain: float,
 
 
 def _labels(ends: Sequence[End]) -> Iterator[Html]:
-    """Names beside the ends of the lines, moved apart where they would run into each other; each
-    with a piece of its line and of its dots. Nothing leads from one to the other: it would look
-    like a line that goes on."""
+    """Yield names beside the ends of the lines, moved apart where they would run into each other;
+    each with a piece of its line and of its dots. Nothing leads from one to the other: it would
+    look like a line that goes on."""
     lowest = -math.inf
     for (_, y), name, hue, dash in sorted(ends, key=lambda end: (end.place[1], end.name)):
         place = max(y + 4, lowest + LABEL)

@@ -157,7 +157,8 @@ def _panel(axes: Axes, panel: Panel, style: Style, shared: Sequence[float]) -> N
 
 
 def _steps(span: float) -> tuple[float, ...]:
-    """Which numbers of a decade are named on an axis that goes over so many times its start."""
+    """Return which numbers of a decade are named on an axis that goes over so many times its
+    start."""
     if span > 60:
         return (1,)
     if span > 8:
@@ -238,7 +239,7 @@ def _spread(axes: Axes, names: Names) -> None:
 
 
 def _key(panels: Sequence[Panel], style: Style, width: float) -> list[list[Line2D]]:
-    """Lines of entries that fit the width."""
+    """Return lines of entries that fit the width."""
     lines: list[list[Line2D]] = [[]]
     used = 0.0
     for name in sorted({curve.name for panel in panels for curve in panel.curves}):

@@ -98,7 +98,7 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
 
 
 def _text(words: str) -> str:
-    """Text of other programs: one line, and no secret."""
+    """Return text of other programs: one line, and no secret."""
     return redact(printable(words))
 
 
@@ -169,8 +169,8 @@ def _size_panels(
 def _dots(
     section: Section, size: int, x: float, data: ReportData, bands: Bands, *, ratio: bool
 ) -> Iterator[tuple[str, Dot]]:
-    """Each configuration's dot at one size: of values with the interval of the launches' median,
-    of ratios with that of the comparison."""
+    """Yield each configuration's dot at one size: of values with the interval of the launches'
+    median, of ratios with that of the comparison."""
     if x <= 0:
         return
     where = (section.benchmark, section.metric, section.layout, section.buffers)

@@ -100,8 +100,8 @@ def _key(name: str, text: str) -> Html:
 
 
 def matrix_picture(peers: Iterable[PeerTraffic], ranks: int, title: str) -> Html:
-    """Rows send, columns receive; the colour is the logarithm of the bytes, or of the messages
-    where none has bytes."""
+    """Return rows send, columns receive; the colour is the logarithm of the bytes, or of the
+    messages where none has bytes."""
     every = math.ceil(ranks / MOST_CELLS)
     cells: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
     for one in peers:

@@ -60,7 +60,7 @@ def headline(profile: Profile, width: int = 0) -> str:
 
 
 def profile_lines(profile: Profile, top: int = 10) -> list[str]:
-    """All of a profile; of each table the `top` rows."""
+    """Return all of a profile; of each table the `top` rows."""
     lines = [headline(profile, WIDTH), *_about(profile)]
     for table in tables(profile, top):
         lines += ["", table.caption, *table.lines()]
@@ -70,7 +70,7 @@ def profile_lines(profile: Profile, top: int = 10) -> list[str]:
 
 
 def _about(profile: Profile) -> Iterator[str]:
-    """Where it ran, what is to be known of the figures, and which ranks did not end well."""
+    """Yield where it ran, what is to be known of the figures, and which ranks did not end well."""
     hosts = fold_hosts(list(profile.hosts), SHOWN)
     parts = [counted(profile.ranks, "rank")] if profile.ranks else []
     if parts and hosts:
@@ -215,7 +215,7 @@ def count(value: int | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes to three digits: `0`, `512`, `1.5K`, `12.3M`."""
+    """Return bytes to three digits: `0`, `512`, `1.5K`, `12.3M`."""
     if value is None:
         return NONE
     for power, letter in ((5, "P"), (4, "T"), (3, "G"), (2, "M"), (1, "K")):

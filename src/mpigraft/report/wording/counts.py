@@ -110,7 +110,7 @@ def tally(comparison: Comparison) -> str:
 
 
 def count(cells: list[Cell]) -> dict[Verdict, int]:
-    """How many cells have each verdict, every verdict named."""
+    """Return how many cells have each verdict, every verdict named."""
     return {verdict: sum(c.verdict is verdict for c in cells) for verdict in Verdict}
 
 

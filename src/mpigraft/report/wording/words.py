@@ -50,8 +50,8 @@ UNREQUESTED = "other than requested"  # proven, but of a lane that the transport
 
 
 def is_unrequested(evidence: Evidence, proof: Proof) -> bool:
-    """Whether a proven lane is one that this MPI takes whatever the transport. The finding says
-    so rather than the proof, and stores of every age have it."""
+    """Return whether a proven lane is one that this MPI takes whatever the transport. The finding
+    says so rather than the proof, and stores of every age have it."""
     what = f"{proof.kind} {proof.peer} "
     return proof.standing is ProofStatus.PROVEN and any(
         f.code in OTHER_LANE and f.message.startswith(what) for f in evidence.findings
@@ -84,8 +84,8 @@ def counted_bytes(
 
 
 def own_bytes(evidence: Evidence, interface: str) -> int | None:
-    """Bytes that the ranks' own connections sent through an interface of the kernel, None where
-    that is not known or no connection can."""
+    """Return bytes that the ranks' own connections sent through an interface of the kernel, None
+    where that is not known or no connection can."""
     if evidence.own is None or dict(evidence.counters).get(interface) != "netdev":
         return None
     return dict(evidence.own).get(interface, 0)
@@ -133,7 +133,7 @@ class Crossing:
 
 
 def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Crossing, ...]:
-    """Who is ahead from each crossover on, read from the ratio at that size."""
+    """Return who is ahead from each crossover on, read from the ratio at that size."""
     at = {cell.size: cell for cell in group.cells}
     return tuple(
         Crossing(s, group.configuration if is_ahead(at[s], direction) else baseline)
@@ -152,7 +152,7 @@ def crossing_steps(changes: Sequence[Crossing], baseline: str, most: int = 4) ->
 
 
 def no_verdict_reason(group: CellGroup) -> str:
-    """Why a curve has no verdict; empty where it has one."""
+    """Return why a curve has no verdict; empty where it has one."""
     return reason.sentence if (reason := reason_of(group)) else ""
 
 
@@ -199,5 +199,5 @@ def unlike_sizes(groups: Sequence[CellGroup]) -> str:
 
 
 def is_ahead(cell: Cell, direction: Better) -> bool:
-    """Whether the configuration's value is the better one, verdict or not."""
+    """Return whether the configuration's value is the better one, verdict or not."""
     return cell.ratio < 1 if direction is Better.LOWER else cell.ratio > 1

@@ -14,9 +14,9 @@ NUMBER = re.compile(r"0*([1-9][0-9]{0,5})")  # to layouts.MOST; int() refuses 50
 
 
 def mpmd_programs(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[MpmdProgram, ...]]:
-    """The first program and the others: `a x : -n 2 b y : --ranks-per-node 1 c`. A colon without
-    a count behind it is a word of the program's own, since programs may have such arguments and
-    a job must not fall apart by them. Raises UsageError for a count that is none, and a program
+    """Return the first program and the others: `a x : -n 2 b y : --ranks-per-node 1 c`. A colon
+    without a count behind it is a word of the program's own, since programs may have such arguments
+    and a job must not fall apart by them. Raises UsageError for a count that is none, and a program
     that is missing."""
     begins = [
         n
@@ -49,7 +49,7 @@ def _part(words: Sequence[str]) -> MpmdProgram:
 def decide_layout(
     where: JobPlacement, cores: int, allocation: Allocation, environ: Mapping[str, str]
 ) -> tuple[Layout, tuple[Group, ...]]:
-    """The layout, and the programs besides the first.
+    """Return the layout, and the programs besides the first.
 
     All nodes of the allocation unless fewer are asked for, or there are fewer ranks; as many
     threads as OMP_NUM_THREADS says; a rank for every `cores` // threads, of no more than the job

@@ -174,7 +174,8 @@ class RunSpec:
         return tuple(name for name in self.mpi_names if not self.mpis or Path(name).exists())
 
     def mpi_source(self, why: str) -> str:
-        """Who decided on the MPI; of a site's list, which were tried. `why` where nobody asked."""
+        """Return who decided on the MPI; of a site's list, which were tried. `why` where nobody
+        asked."""
         source = self.source("mpi", default=why)
         return f"{source}: the first that fits of {', '.join(self.mpis)}" if self.mpis else source
 
@@ -201,8 +202,8 @@ def replaced_part(word: str) -> Replace:
 
 
 def without_host_mpi(spec: RunSpec) -> RunSpec:
-    """A job of which a guest brings the MPI: a site's choice gives way to the user's, and two
-    requests of one user contradict each other."""
+    """Return a job of which a guest brings the MPI: a site's choice gives way to the user's, and
+    two requests of one user contradict each other."""
     if spec.mpi and spec.source("mpi") == spec.source("replace"):
         raise UsageError.of("mpi-with-replace-nothing", mpi=spec.mpi)
     sources = tuple(pair for pair in spec.sources if pair[0] != "mpi")

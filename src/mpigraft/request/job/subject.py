@@ -27,7 +27,8 @@ CHECKED = "--program PATH names what needs MPI, if it starts that"
 
 
 def suggest_programs(no: CheckFailed, spec: RunSpec, guest: Guest) -> CheckFailed:
-    """The same answer, with a way out where a script was judged by all programs of the image."""
+    """Return the same answer, with a way out where a script was judged by all programs of the
+    image."""
     if spec.programs or len(guest.label.programs) < 2:
         return no
     way = f"--program PATH, if {spec.program[0]} starts only some of what needs MPI in the image"
@@ -69,9 +70,9 @@ class JobSubject:
 
 
 def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
-    """The guest as far as the program is concerned, and what is known of that. Raises CheckFailed
-    for a program that has nothing to do with MPI or starts a launcher itself, of which proof is
-    wanted."""
+    """Return the guest as far as the program is concerned, and what is known of that. Raises
+    CheckFailed for a program that has nothing to do with MPI or starts a launcher itself, of which
+    proof is wanted."""
     if spec.image:
         return _in_guest(spec, environ)
     environment, root = {**environ, **_settings(spec)}, FolderRoot(Path("/"))
@@ -91,7 +92,7 @@ def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
 def _named_command(
     spec: RunSpec, examine: Callable[[Sequence[str]], GuestCommand], sources: tuple[str, ...]
 ) -> GuestCommand:
-    """The programs that a person named, alone. Raises CheckFailed for one without MPI."""
+    """Return the programs that a person named, alone. Raises CheckFailed for one without MPI."""
     named = [examine((word,)) for word in spec.programs]
     for word, one in zip(spec.programs, named, strict=True):
         _refuse(replace(spec, program=(word,)), one)

@@ -62,8 +62,8 @@ KIND = "job"  # of documents that say what a kept job was to be
 def start_document(
     job: Job, key: str, environ: Mapping[str, str], inputs: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The job as `fast` keeps and starts it; what it was to be is kept beside it. `inputs` are
-    what `watched` gave before the proof."""
+    """Return the job as `fast` keeps and starts it; what it was to be is kept beside it. `inputs`
+    are what `watched` gave before the proof."""
     home = job_records(job, environ)
     made = prepare_job(job, Path(home) / start.RECORDS, job.spec.stdin)
     given, decided = dict(made.env), dict(made.decided)
@@ -120,13 +120,13 @@ def _executed_folders(job: Job) -> list[str]:
 
 
 def _stdin(job: Job) -> list[str]:
-    """The words of standard_input.serve."""
+    """Return the words of standard_input.serve."""
     reach = "near" if job.allocation.here else "far"
     return [str(job.natives.stdin), job.spec.stdin, str(job.layout.ranks), reach]
 
 
 def may_be_kept(job: Job) -> bool:
-    """Whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
+    """Return whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
     take is copied into a folder of this process. Nor is a proof kept that has to come again, or a
     start that tells of a part of its job."""
     if job.allocation.component:
@@ -199,7 +199,7 @@ def _mapped(job: Job, program: Path) -> list[Path]:
 def _kept_job(
     key: str,
 ) -> tuple[Configuration, Layout, Placement, Allocation, Natives] | None:
-    """What a job was to be; None where that is gone, or another version's."""
+    """Return what a job was to be; None where that is gone, or another version's."""
     what: Any = cache.get(KIND, key)
     try:
         return (
@@ -214,7 +214,7 @@ def _kept_job(
 
 
 def nodes_findings(key: str) -> tuple[Finding, ...]:
-    """What of its nodes keeps the job kept under `key` from running."""
+    """Return what of its nodes keeps the job kept under `key` from running."""
     if (kept := _kept_job(key)) is None:
         return ()
     configuration, layout, _, allocation, natives = kept
@@ -223,8 +223,8 @@ def nodes_findings(key: str) -> tuple[Finding, ...]:
 
 
 def launch_findings(key: str, folder: Path, *, failed: int = 0) -> tuple[Finding, ...]:
-    """What is wrong with the world of a job that was kept under `key`, by the records that its
-    ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for.
+    """Return what is wrong with the world of a job that was kept under `key`, by the records that
+    its ranks left in `folder`: errors, and where ranks are not on the CPUs that were asked for.
     `failed`: the exit code of a job that failed by itself."""
     if (kept := _kept_job(key)) is None:
         start.forget(key, os.environ)

@@ -85,7 +85,7 @@ def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
 
 
 def _decides(name: str) -> bool:
-    """A `...PATH` goes into a guest or not by where its entries lead."""
+    """Return a `...PATH` goes into a guest or not by where its entries lead."""
     return name.startswith(DECIDES) or name.endswith("PATH")
 
 
@@ -93,7 +93,7 @@ def _decides(name: str) -> bool:
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """Where the documents lie: cache.folders().cache / "run"; empty where there is none."""
+    """Return where the documents lie: cache.folders().cache / "run"; empty where there is none."""
     if home := environ.get("MPIGRAFT_HOME"):
         return os.path.join(os.path.abspath(home), "cache", "run")  # noqa: PTH100, PTH118
     base = environ.get("XDG_CACHE_HOME", "")
@@ -104,7 +104,7 @@ def folder(environ: Mapping[str, str]) -> str:
 
 
 def kept(name: str, environ: Mapping[str, str]) -> Document | None:
-    """The document of that key, if all it was made from is as it was.
+    """Return the document of that key, if all it was made from is as it was.
 
     It says what is executed: one that another user wrote, or could write, is none.
     """
@@ -142,7 +142,8 @@ def forget(name: str, environ: Mapping[str, str]) -> None:
 
 
 def read_private(path: str, most: int) -> Any:
-    """The JSON in a regular file of this user that nobody else may write; None: there is none."""
+    """Return the JSON in a regular file of this user that nobody else may write; None: there is
+    none."""
     handle = open_regular(path, most)
     try:
         with os.fdopen(handle, "rb") as file:
@@ -219,8 +220,8 @@ def start_job(
 def _judged(
     document: Document, watch: StartedWorld, code: int, judge: Judge, *, fatal: bool
 ) -> int:
-    """The exit code of a job whose program ended with `code`; `fatal`: it was ended, since a node
-    keeps it from running."""
+    """Return the exit code of a job whose program ended with `code`; `fatal`: it was ended, since a
+    node keeps it from running."""
     # CPUs and GPUs take the full judgement, and so does a job that may have died of memory or of a
     # second program that a rank ran.
     whole = watch.whole()

@@ -61,15 +61,16 @@ class StartedWorld:
         return END if self.ended else GO_ON
 
     def _spoiled(self) -> bool:
-        """Whether this world can no longer become right: a task's own process is wrong, or in every
-        task one below it that the launcher connected. Others may be worlds of their own."""
+        """Return whether this world can no longer become right: a task's own process is wrong, or
+        in every task one below it that the launcher connected. Others may be worlds of their
+        own."""
         wrong = [record for record in self.records if self._fits(*record) is False]
         if any("task" not in line for _, line in wrong):
             return True
         return len(wrong) >= self.ranks and len(self._connected(wrong)) >= self.ranks
 
     def _connected(self, records: list[tuple[str, Any]]) -> list[Any]:
-        """Those of `records` that can be ranks of the launch, whatever else ran."""
+        """Return those of `records` that can be ranks of the launch, whatever else ran."""
         from mpigraft.core.worlds import topmost
 
         own = {id(line) for _, line in records}
@@ -77,11 +78,11 @@ class StartedWorld:
         return [one for one in top if one.of_launcher and id(one.key[1]) in own]
 
     def entered(self) -> bool:
-        """Whether any rank came as far as MPI_Init."""
+        """Return whether any rank came as far as MPI_Init."""
         return bool(self.records or listed(self.folder, "", ".entered"))
 
     def unfinished(self) -> bool:
-        """Whether more processes entered MPI_Init than came back from it. Below a task's own
+        """Return whether more processes entered MPI_Init than came back from it. Below a task's own
         process alone: where each is the only one of its task, nothing is read for each rank."""
         if not any(isinstance(line, dict) and "task" in line for _, line in self.records):
             return False
@@ -93,8 +94,8 @@ class StartedWorld:
         return entered > len(self.records)
 
     def _astray(self) -> bool:
-        """Whether one of the first that entered MPI_Init did so in another library than the one
-        that was due: it may never come back to say so. Of other nodes paths say it alone: their
+        """Return whether one of the first that entered MPI_Init did so in another library than the
+        one that was due: it may never come back to say so. Of other nodes paths say it alone: their
         files have other numbers."""
         if (self.far and self.libmpi[2]) or self.records or self.on_course:
             return False
@@ -104,8 +105,9 @@ class StartedWorld:
         return not right
 
     def _due(self, name: str) -> dict[tuple[int, int], str]:
-        """The MPI libraries of the first process of a node that entered MPI_Init: of a task's own
-        one, or where each rank of the node has entered, of one that the launcher connected."""
+        """Return the MPI libraries of the first process of a node that entered MPI_Init: of a
+        task's own one, or where each rank of the node has entered, of one that the launcher
+        connected."""
         handle = open_regular(f"{self.folder}/{name}")
         with contextlib.suppress(OSError, *UNREADABLE), os.fdopen(handle, "rb") as file:
             *lines, _ = file.read(1 << 16).split(b"\n")  # the last is not whole yet
@@ -121,7 +123,7 @@ class StartedWorld:
         return bool(self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2]))
 
     def whole(self) -> bool:
-        """Whether every rank of the world asked for has told, and all is right."""
+        """Return whether every rank of the world asked for has told, and all is right."""
         self._read()
         records = self._launched()
         good = [(file, line) for file, line in records if self._fits(file, line)]
@@ -136,8 +138,8 @@ class StartedWorld:
         return len(filled) == self.nodes and len({*filled.values()}) == 1
 
     def _launched(self) -> list[tuple[str, Any]]:
-        """The records of the launch's world: all, unless some process says that it is not the one
-        that the launcher started (native/preload/task.h). All too where this takes the full
+        """Return the records of the launch's world: all, unless some process says that it is not
+        the one that the launcher started (native/preload/task.h). All too where this takes the full
         judgement."""
         if not any(isinstance(line, dict) and "task" in line for _, line in self.records):
             return self.records
@@ -154,7 +156,7 @@ class StartedWorld:
         return [one.key for one in first.members]
 
     def _lineages(self) -> list[Any] | None:
-        """The records as the rule for worlds takes them; None: one cannot be read yet."""
+        """Return the records as the rule for worlds takes them; None: one cannot be read yet."""
         from mpigraft.core.worlds import make_lineage
 
         found = []
@@ -189,8 +191,8 @@ class StartedWorld:
         self.records.append((file, value))
 
     def _fits(self, file: str, line: Any) -> bool | None:
-        """Whether a record can be one of that world: its size, and the one libmpi. None: what it
-        has in common with others is not told yet, or it cannot be read."""
+        """Return whether a record can be one of that world: its size, and the one libmpi. None:
+        what it has in common with others is not told yet, or it cannot be read."""
         try:
             shared = self.common.get((file, line["map"]))
             if shared is None:
@@ -213,8 +215,8 @@ class StartedWorld:
             return None
 
     def _right(self, libraries: dict[tuple[int, int], str], contents: dict[str, str]) -> bool:
-        """Whether the MPI libraries of a rank are the one that was asked for: of several nodes by
-        its content, since each may have another build at the same path."""
+        """Return whether the MPI libraries of a rank are the one that was asked for: of several
+        nodes by its content, since each may have another build at the same path."""
         path, device, inode, *elsewhere = self.libmpi
         if not inode:
             return len(libraries) == 1 and {path, *elsewhere}.issuperset(libraries.values())
@@ -223,18 +225,20 @@ class StartedWorld:
         return [*libraries] == [(device, inode)]
 
     def _marked(self, libraries: list[Any]) -> bool:
-        """Whether a rank has the generation of this node, and not another of the same number."""
+        """Return whether a rank has the generation of this node, and not another of the same
+        number."""
         return not self.mark or any(path.endswith(f"/{self.mark}") for path, _, _ in libraries)
 
     def _alike(self, contents: dict[str, str]) -> bool:
-        """Whether the ranks that were read before have the same builds of the MPI's parts."""
+        """Return whether the ranks that were read before have the same builds of the MPI's
+        parts."""
         known = ((self.builds.setdefault(path, one), one) for path, one in contents.items())
         return not self.far or all(before == one for before, one in known)
 
     def _networks_right(
         self, disks: list[int], libraries: list[Any], contents: dict[str, str]
     ) -> bool:
-        """Whether of each network library that was due a rank mapped that one, if any."""
+        """Return whether of each network library that was due a rank mapped that one, if any."""
         matching: dict[str, bool] = {}
         for path, disk, inode in libraries:
             file = path.removesuffix(" (deleted)").rpartition("/")[2]
@@ -261,7 +265,8 @@ class StartedWorld:
 
 
 def open_regular(path: str, most: int = MAX_DOCUMENT) -> int:
-    """A handle on a regular file of this user that nobody else may write; -1: there is none."""
+    """Return a handle on a regular file of this user that nobody else may write; -1: there is
+    none."""
     handle = -1
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -274,7 +279,7 @@ def open_regular(path: str, most: int = MAX_DOCUMENT) -> int:
 
 
 def listed(place: str, begin: str, end: str) -> list[str]:
-    """Names in a folder that begin and end so: files that are looked for by a pattern."""
+    """Return names in a folder that begin and end so: files that are looked for by a pattern."""
     try:
         names = os.listdir(place)  # noqa: PTH208
     except OSError:

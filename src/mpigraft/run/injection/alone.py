@@ -30,8 +30,8 @@ ALLOW_ROOT = [
 
 
 def is_current(libraries: Sequence[MappedLibrary], override: InstalledOverride) -> bool:
-    """Whether a process has mapped the generation of an override that is on, and no other of it.
-    Another override may have a library of the same process."""
+    """Return whether a process has mapped the generation of an override that is on, and no other of
+    it. Another override may have a library of the same process."""
     return mapped_generations(libraries).get(_store(override)) == (override.current,)
 
 
@@ -127,7 +127,8 @@ def spawning_program(mpi: MpiInstall, guest: StackGuest, folder: Path) -> Path:
 
 
 def _environment(launchers: Path, known: Spawn | None) -> dict[str, str]:
-    """The environment of a user who has the launcher first in PATH, on this host and in no job."""
+    """Return the environment of a user who has the launcher first in PATH, on this host and in no
+    job."""
     own = {k: v for k, v in env.base().items() if not k.startswith(env.BASE_PREFIXES)}
     own["PATH"] = f"{launchers}:{own.get('PATH', os.defpath)}"
     own |= dict.fromkeys(ALLOW_ROOT, "1") if os.geteuid() == 0 else {}

@@ -192,7 +192,8 @@ def _proof(job: Job, override: InstalledOverride, evidence: Evidence | None) -> 
 
 
 def _for_bench(job: Job) -> Job:
-    """The same job for our own benchmark, which searches no override: it is given its folder."""
+    """Return the same job for our own benchmark, which searches no override: it is given its
+    folder."""
     mpi = job.configuration.mpi
     if mpi is None or mpi.libmpi is None:
         return job

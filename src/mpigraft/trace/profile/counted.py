@@ -87,7 +87,7 @@ class Counted:
         return min(self.runs_s)
 
     def ticks_in(self, thread: ThreadCounts, routine: str) -> int:
-        """What a thread spent in a routine, with the call that has not returned."""
+        """Return what a thread spent in a routine, with the call that has not returned."""
         row = thread.routines.get(routine)
         inside = self.since(thread) if thread.current == routine else 0
         return (row.ticks if row else 0) + inside
@@ -161,7 +161,7 @@ def counted_profile(nodes: dict[str, tuple[RankSlot, ...]], counting: Counting) 
 
 
 def _of_worlds(worlds: Sequence[CountedWorld]) -> Iterator[str]:
-    """What is to be known of the worlds of a job."""
+    """Yield what is to be known of the worlds of a job."""
     if worlds[0].kind != LAUNCH:
         yield "no rank of the launch entered MPI: the figures are of another world in its job"
     if worlds[1:]:
@@ -208,7 +208,7 @@ def _profile(own: CountedWorld, counting: Counting) -> Profile:
 
 
 def _numbered(world: CountedWorld, now_ns: int) -> tuple[list[Counted], list[str]]:
-    """All ranks in order; after them those that never returned from MPI_Init."""
+    """Return all ranks in order; after them those that never returned from MPI_Init."""
     inside = [row for row in world.rows if row[1].rank < 0 or row[1].size == 0]
     numbers = [slot.rank for _, slot in world.rows[: len(world.rows) - len(inside)]]
     numbers += range(world.size, world.size + len(inside))
@@ -221,7 +221,7 @@ def _numbered(world: CountedWorld, now_ns: int) -> tuple[list[Counted], list[str
 
 
 def _end(slot: RankSlot, now_ns: int) -> int:
-    """When a rank ended, in ticks: it finalized, or the run ended."""
+    """Return when a rank ended, in ticks: it finalized, or the run ended."""
     if slot.ended:
         return slot.ended
     last = max((thread.entered for thread in slot.threads), default=slot.began)
@@ -235,7 +235,7 @@ def _program(ranks: Sequence[Counted]) -> str:
 
 
 def _command(words: str) -> str:
-    """The name of a command, whose words end in NUL; of an interpreter its script too."""
+    """Return the name of a command, whose words end in NUL; of an interpreter its script too."""
     program, *others = (PurePath(word).name for word in words.split("\0"))
     script = next((word for word in others if word.endswith(".py")), "")
     return f"{program} {script}" if INTERPRETER.match(program) and script else program
@@ -303,7 +303,7 @@ def _each(ranks: Sequence[Counted]) -> Iterator[RankUse]:
 
 
 def _peers(ranks: Sequence[Counted]) -> list[PeerTraffic]:
-    """Who sent to whom in the largest world; others have numbers of their own."""
+    """Return who sent to whom in the largest world; others have numbers of their own."""
     world = max(one.slot.size for one in ranks)
     sums: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
     for one in ranks:
@@ -348,7 +348,7 @@ def up_to_main(frames: tuple[str, ...]) -> tuple[str, ...]:
 def _notes(
     ranks: Sequence[Counted], world: int, first: RankSlot, peers: int, sites: int
 ) -> Iterator[str]:
-    """What is to be known of the figures."""
+    """Yield what is to be known of the figures."""
     for flag, what in DROPPED.items():
         hit = [one for one in ranks if flag in one.slot.dropped]
         if hit:
@@ -373,7 +373,7 @@ def _notes(
 
 
 def _waiting(ranks: Sequence[Counted], routines: Sequence[Routine]) -> Iterator[str]:
-    """What is not told apart, and whom ranks wait for: who comes last waits least."""
+    """Yield what is not told apart, and whom ranks wait for: who comes last waits least."""
     whole = [one.name for one in by_time(routines) if one.name in UNDIVIDED and one.time_s]
     if whole:
         yield f"waiting and moving are not told apart in {join_some(whole, SHOWN, ', ')}"

@@ -165,7 +165,7 @@ class _NodeFileReader:
         return name.decode("ascii")
 
     def _slot(self, number: int, room: int, names: list[str]) -> RankSlot | None:
-        """One rank; None: its process took the slot and wrote nothing."""
+        """Return one rank; None: its process took the slot and wrote nothing."""
         start = START + number * room
         if start + RANK.size > self.size:
             raise _refused(self.path, self.size, "it ends within the slot of a rank")
@@ -196,7 +196,7 @@ class _NodeFileReader:
         )  # fmt: skip
 
     def _lineage(self, number: int, place: tuple[int, int], words: str, command: str) -> Lineage:
-        """Which process of the launch this is; `place` is its (rank, size)."""
+        """Return which process of the launch this is; `place` is its (rank, size)."""
         try:
             key, program = f"{self.path.stem}.{number}", command.partition("\0")[0]
             return make_lineage(key, (self.path.stem, *place), json.loads(words), program)

@@ -35,8 +35,8 @@ class Places:
         self.functions: dict[str, Functions] = {}
 
     def name(self, address: int) -> str:
-        """`main (app+0x401f)`, `app+0x401f` without symbols, as addr2line takes it; the address
-        where nothing is mapped. A return address: the call is right before it."""
+        """Return `main (app+0x401f)`, `app+0x401f` without symbols, as addr2line takes it; the
+        address where nothing is mapped. A return address: the call is right before it."""
         k = bisect.bisect_right(self.starts, address - 1) - 1
         if k < 0 or address > self.ranges[k][1]:
             return hex(address)
@@ -102,7 +102,7 @@ class Functions:
                     self.table.append((value, value + max(length, 1), _text(data, names + name)))
 
     def at(self, place: int) -> str:
-        """The function at an offset in the file; empty: none that is known."""
+        """Return the function at an offset in the file; empty: none that is known."""
         address = self.address(place)
         k = bisect.bisect_right(self.starts, address) - 1
         if k < 0 or address >= self.table[k][1]:
@@ -110,7 +110,7 @@ class Functions:
         return printable(self.table[k][2])[:MOST_NAME]
 
     def address(self, place: int) -> int:
-        """The address in the file's own counting; the offset where it has no segments."""
+        """Return the address in the file's own counting; the offset where it has no segments."""
         own = (a + place - o for o, size, a in self.segments if o <= place < o + size)
         return next(own, place)
 

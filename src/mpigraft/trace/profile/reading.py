@@ -19,7 +19,7 @@ HEAD = b"mpiP", b"MPI rank", b"##IPM", b"CrayPat"  # words of each kind of repor
 
 
 def is_profile(path: Path) -> bool:
-    """Whether a file is a profile of ours or of a tool that is known."""
+    """Return whether a file is a profile of ours or of a tool that is known."""
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return False
@@ -57,5 +57,6 @@ def read_profile(path: Path, *more: Path) -> Profile:
 
 
 def _report_text(text: str) -> str:
-    """A report without what is longer than its columns and rules. Lines keep their numbers."""
+    """Return a report without what is longer than its columns and rules. Lines keep their
+    numbers."""
     return LONG_RUN.sub(r"\1\2", text)

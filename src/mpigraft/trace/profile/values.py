@@ -125,18 +125,19 @@ class Profile:
     others: tuple[Profile, ...] = ()  # of other worlds that ran in the job
 
     def share(self, time_s: float | None) -> float | None:
-        """A part of the time of all ranks, as a fraction."""
+        """Return a part of the time of all ranks, as a fraction."""
         if time_s is None or not self.total_s:
             return None
         return time_s / self.total_s
 
     def routine_share(self, routine: str, time_s: float | None) -> float | None:
-        """The share of a routine; None for one that is apart from the run time."""
+        """Return the share of a routine; None for one that is apart from the run time."""
         apart = self.entry_s is not None and routine in ENTRIES
         return None if apart else self.share(time_s)
 
     def of_world(self, number: int) -> Profile | None:
-        """The profile of a world of the job: 0 is this one; None: there is none of that number."""
+        """Return the profile of a world of the job: 0 is this one; None: there is none of that
+        number."""
         worlds = (replace(self, others=()), *self.others)
         return worlds[number] if number < len(worlds) else None
 
@@ -146,7 +147,7 @@ class Profile:
 
 
 def spread_of(values: dict[int, float], ranks: int) -> Spread | None:
-    """The spread of a figure of each rank; a rank without one counts with 0."""
+    """Return the spread of a figure of each rank; a rank without one counts with 0."""
     if not values or ranks <= 0:
         return None
     slowest = max(values, key=lambda rank: (values[rank], -rank))

@@ -34,8 +34,9 @@ class CountedWorld:
 def sort_counts(
     nodes: Mapping[str, Sequence[RankSlot]], ranks: int = 0
 ) -> tuple[CountedWorld, ...]:
-    """The worlds of a job of so many ranks, that of the launch first, if there is one. 0 ranks: as
-    many as its largest world has. A launch that fell apart into several worlds is several."""
+    """Return the worlds of a job of so many ranks, that of the launch first, if there is one. 0
+    ranks: as many as its largest world has. A launch that fell apart into several worlds is
+    several."""
     rows = [(host, slot) for host, slots in nodes.items() for slot in slots]
     inside = tuple(row for row in rows if row[1].rank < 0 or row[1].size == 0)
     known = {id(row[1].lineage): row for row in rows if row not in inside}

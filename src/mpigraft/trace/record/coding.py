@@ -51,7 +51,7 @@ class Bytes:
         return self.data[self.at - length : self.at]
 
     def integers(self) -> tuple[int, ...]:
-        """An array of numbers, each written as what it is more than the one before."""
+        """Return an array of numbers, each written as what it is more than the one before."""
         values, last = [], 0
         for _ in range(self.length()):
             last += self.signed()

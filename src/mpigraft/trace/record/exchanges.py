@@ -68,7 +68,8 @@ class Exchange:
         return max(self.gaps_s) - min(self.gaps_s)
 
     def block(self, share: float) -> int:
-        """The size that this share of the blocks that are not empty does not exceed, bytes."""
+        """Return the size that this share of the blocks that are not empty does not exceed,
+        bytes."""
         filled = [(size, times) for size, times in self.sizes if size]
         below = share * sum(times for _, times in filled)
         for size, times in filled:
@@ -93,8 +94,8 @@ Key = tuple[str, int, int]  # routine, first rank of the group as one of the wor
 
 
 def find_exchanges(record: CallRecord) -> tuple[Exchange, ...]:
-    """Every all-to-all of a record, the one that takes longest first. Groups with the same first
-    rank and size count as one."""
+    """Return every all-to-all of a record, the one that takes longest first. Groups with the same
+    first rank and size count as one."""
     rows: dict[Key, dict[int, _Sends]] = {}
     for rank in record.ranks:
         for key, own, sent, leaf in _sends(rank):
@@ -130,7 +131,8 @@ def _exchange(key: Key, by_rank: dict[int, _Sends]) -> Exchange:
 
 
 def _sends(rank: RankCalls) -> Iterator[tuple[Key, int, tuple[int, ...], Leaf]]:
-    """Each exchange of a rank: its key, the own rank in it, bytes to each rank, and the call."""
+    """Yield each exchange of a rank: its key, the own rank in it, bytes to each rank, and the
+    call."""
     calls = [read_call(text, rank.routines) for text in rank.signatures]
     types = TypeSizes()
     groups: dict[int, tuple[int, int, int]] = {  # first rank, size, own rank
@@ -166,7 +168,7 @@ def _communicator(call: RecordedCall) -> int:
 
 
 def _sent(call: RecordedCall, types: TypeSizes, size: int) -> tuple[int, ...]:
-    """Bytes to each rank of the group. In place, what is sent is what is received."""
+    """Return bytes to each rank of the group. In place, what is sent is what is received."""
     values: Any = call.values
     in_place = values[0] == IN_PLACE
     if call.routine.name.lower().endswith("alltoall"):  # a buffer, a count and a type, twice

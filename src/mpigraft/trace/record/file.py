@@ -40,8 +40,8 @@ class RecordFile:
     digest: str = ""
 
     def match_routines(self, words: str, path: Path) -> str:
-        """The names of a list as a replay takes them, with commas: those of routines that the
-        record has, in any case and with or without MPI_, or of FAMILIES. Raises UsageError."""
+        """Return the names of a list as a replay takes them, with commas: those of routines that
+        the record has, in any case and with or without MPI_, or of FAMILIES. Raises UsageError."""
         known = {name.lower(): name for name in self._routines(path)}
         known |= {name: name for name in FAMILIES}
         names = words.replace(",", " ").split()
@@ -62,7 +62,7 @@ class RecordFile:
 
 
 def write_record(parts: Sequence[bytes], provenance: Provenance) -> bytes:
-    """The file for the records of all ranks, in their order."""
+    """Return the file for the records of all ranks, in their order."""
     body = lzma.compress(b"".join(parts), preset=6)
     head = {
         "parts": [len(part) for part in parts],
@@ -120,7 +120,7 @@ def _unpack(body: bytes, lengths: Sequence[int]) -> Iterator[bytes]:
 
 
 def read_record(file: RecordFile, path: Path) -> CallRecord:
-    """The ranks of a file as values. Raises UsageError."""
+    """Return the ranks of a file as values. Raises UsageError."""
     ranks = []
     for number, part in enumerate(file.parts):
         try:
@@ -138,9 +138,9 @@ def read_record(file: RecordFile, path: Path) -> CallRecord:
 
 
 def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
-    """What the ranks of a launch wrote into a folder, in their order, and notes about what of the
-    job is not in it. `ranks` were requested; 0: as many as its largest world has. Raises UsageError
-    where it is not what ranks write, or not of all of them."""
+    """Return what the ranks of a launch wrote into a folder, in their order, and notes about what
+    of the job is not in it. `ranks` were requested; 0: as many as its largest world has. Raises
+    UsageError where it is not what ranks write, or not of all of them."""
     worlds = sort_counts(read_counts(folder), ranks)
     if not worlds or worlds[0].kind != LAUNCH:
         return (), ()
@@ -161,7 +161,7 @@ def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tupl
 
 
 def _lacking(others: Sequence[tuple[str, int, str]], files: Counter[str]) -> Iterator[str]:
-    """What no replay makes: other worlds, and what the ranks read and wrote."""
+    """Yield what no replay makes: other worlds, and what the ranks read and wrote."""
     if others:
         yield f"other worlds of the job are not recorded: {list_worlds(others)}"
     if files:

@@ -30,7 +30,7 @@ class LadderStep:
 
 
 def even(exchange: Exchange) -> Matrix:
-    """The same block for each, as osu_alltoallv has it."""
+    """Return the same block for each, as osu_alltoallv has it."""
     block = round(exchange.total / exchange.ranks**2)
     return ((block,) * exchange.ranks,) * exchange.ranks
 
@@ -43,7 +43,7 @@ def skewed(exchange: Exchange) -> Matrix:
 
 
 def sparse(exchange: Exchange) -> Matrix:
-    """The same, to those that the rank sends anything to."""
+    """Return the same, to those that the rank sends anything to."""
     rows = []
     for row in exchange.bytes_sent:
         filled = sum(number > 0 for number in row)
@@ -52,7 +52,7 @@ def sparse(exchange: Exchange) -> Matrix:
 
 
 def true(exchange: Exchange) -> Matrix:
-    """The application's mean blocks."""
+    """Return the application's mean blocks."""
     return tuple(tuple(map(round, row)) for row in exchange.bytes_sent)
 
 
@@ -93,7 +93,7 @@ def _rank(matrix: Matrix, gap_s: float, rank: int) -> bytes:
 
 
 def _places(counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Where blocks begin that lie one after the other."""
+    """Return where blocks begin that lie one after the other."""
     places, at = [], 0
     for count in counts:
         places.append(at)

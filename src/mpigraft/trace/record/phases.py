@@ -59,7 +59,8 @@ class Borders:
         self._known: dict[tuple[int, Whole], tuple[int, int, Whole]] = {}
 
     def of(self, node: Node, whole: Whole) -> tuple[int, int, Whole]:
-        """How many calls and borders a node has, and the communicators of all ranks after it."""
+        """Return how many calls and borders a node has, and the communicators of all ranks after
+        it."""
         if isinstance(node, Leaf):
             border = self._on[node.signature] in whole
             for number, of_all in self._made[node.signature]:
@@ -83,7 +84,7 @@ class Borders:
         return calls, borders, whole
 
     def each(self) -> Iterator[tuple[Node, int]]:
-        """The nodes of the rank with the borders of each."""
+        """Yield the nodes of the rank with the borders of each."""
         whole = AT_FIRST
         for node in self.rank.nodes:
             _, borders, whole = self.of(node, whole)
@@ -94,7 +95,7 @@ class Borders:
         return sum(borders for _, borders in self.each())
 
     def call_after(self, border: int) -> int:
-        """The number of the call that follows the `border`-th border, from 0."""
+        """Return the number of the call that follows the `border`-th border, from 0."""
         calls, whole = 0, AT_FIRST
         nodes: Sequence[Node] = self.rank.nodes
         while border > 0:
@@ -118,12 +119,12 @@ class Borders:
 
 
 def _blocking_on(call: RecordedCall) -> object:
-    """The communicator of a blocking collective; None: it is another call."""
+    """Return the communicator of a blocking collective; None: it is another call."""
     return call.of("c")[0] if call.routine.name in BLOCKING else None
 
 
 def _made(call: RecordedCall, size: int) -> list[tuple[int, bool]]:
-    """The communicators that a call makes, and whether they have all ranks."""
+    """Return the communicators that a call makes, and whether they have all ranks."""
     found = []
     for made in call.of("C"):
         assert isinstance(made, tuple)
@@ -132,8 +133,8 @@ def _made(call: RecordedCall, size: int) -> list[tuple[int, bool]]:
 
 
 def whole_calls(record: CallRecord) -> tuple[Calls, ...] | None:
-    """Which calls a replay of all makes: all of them (None), or those that every rank has of a
-    record that ended early. Raises UsageError where there is no border to end at."""
+    """Return which calls a replay of all makes: all of them (None), or those that every rank has of
+    a record that ended early. Raises UsageError where there is no border to end at."""
     if not any(rank.lacks & (LACKS_END | ABORTED) for rank in record.ranks):
         return None
     ranks = [*map(Borders, record.ranks)]
@@ -144,7 +145,7 @@ def whole_calls(record: CallRecord) -> tuple[Calls, ...] | None:
 
 
 def find_phases(record: CallRecord) -> tuple[Phase, ...]:
-    """The phases of a record; one where there is no border inside."""
+    """Return the phases of a record; one where there is no border inside."""
     ranks = [*map(Borders, record.ranks)]
     last = min(rank.total for rank in ranks)
     marks = sorted({0, *(mark for mark in _marks(ranks[0]) if mark < last)})
@@ -186,7 +187,7 @@ def _ticks(node: Node) -> int:
 
 
 def _time(borders: Borders, first: int, end: int | None) -> float:
-    """Seconds between two borders, a node counting where most of it lies."""
+    """Return seconds between two borders, a node counting where most of it lies."""
     border = total = 0
     for node, own in borders.each():
         middle = border + own / 2

@@ -30,8 +30,8 @@ KEPT_S = 30 * 24 * 3600.0
 def prepare(
     parts: Sequence[bytes], abi: str, calls: Sequence[tuple[int, int]] | None = None
 ) -> bytes:
-    """The file for the records of all ranks, of an MPI of `abi`; `calls`: the first that each
-    rank makes, and the first that it makes no more."""
+    """Return the file for the records of all ranks, of an MPI of `abi`; `calls`: the first that
+    each rank makes, and the first that it makes no more."""
     offset = HEAD.size + PART.size * len(parts)
     rows = []
     for data, (first, last) in zip(parts, calls or [ALL] * len(parts), strict=True):
@@ -54,7 +54,7 @@ class Prepared:
         return folders().data / "replay" / f"{self.digest}-{self.phase}-{VERSION}.prepared"
 
     def data(self, file: RecordFile, record: Path) -> bytes:
-        """Its content. Raises UsageError for a record that is damaged or lacks the phase, or
+        """Return its content. Raises UsageError for a record that is damaged or lacks the phase, or
         whose calls use what is not recorded."""
         values = read_record(file, record)
         if any(rank.lacks & STRAYS for rank in values.ranks):

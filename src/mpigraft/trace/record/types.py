@@ -24,7 +24,7 @@ class TypeSizes:
         self._made: dict[int, int] = {}
 
     def of(self, number: int) -> int:
-        """Bytes; 0 for a datatype that is not known (a distributed array's, or none)."""
+        """Return bytes; 0 for a datatype that is not known (a distributed array's, or none)."""
         if number < 0:
             return PREDEFINED[-1 - number] if -1 - number < len(PREDEFINED) else 0
         return self._made.get(number, 0)

@@ -56,7 +56,7 @@ class RecordedCall:
     values: tuple[object, ...]
 
     def of(self, letter: str) -> list[object]:
-        """The values of the fields with this letter, in their order."""
+        """Return the values of the fields with this letter, in their order."""
         pairs = zip(self.routine.fields, self.values, strict=True)
         return [value for one, value in pairs if one == letter]
 
@@ -88,7 +88,7 @@ class RankCalls:
         return sum(leaf.gap + leaf.took for leaf in self.leaves()) / self.ticks_per_s
 
     def leaves(self) -> Iterator[Leaf]:
-        """Every call of the folded sequence, once."""
+        """Yield every call of the folded sequence, once."""
         stack = [*reversed(self.nodes)]
         while stack:
             node = stack.pop()
@@ -122,7 +122,7 @@ class CallRecord:
         return len(self.ranks)
 
     def notes(self) -> tuple[str, ...]:
-        """What is to be known of it, for who replays it too: sentences for a person."""
+        """Return what is to be known of it, for who replays it too: sentences for a person."""
         found = []
         for bit, words in LACKS.items():
             ranks = [rank for rank in self.ranks if rank.lacks & bit]
@@ -135,7 +135,7 @@ class CallRecord:
         return tuple(found)
 
     def totals(self) -> dict[str, int]:
-        """Sizes for a person: events, signatures and nodes of all ranks."""
+        """Return sizes for a person: events, signatures and nodes of all ranks."""
         return {
             "events": sum(rank.events for rank in self.ranks),
             "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()),

@@ -32,7 +32,7 @@ BEHIND = re.compile(r"\b(if|unless|while)\b")
 
 
 def is_language(interpreter: str) -> bool:
-    """Whether scripts of an interpreter of this name are read here."""
+    """Return whether scripts of an interpreter of this name are read here."""
     return VERSION.sub("", interpreter.rpartition("/")[2]) in LANGUAGES
 
 

@@ -29,7 +29,7 @@ RULES = tuple(
 
 
 def is_cshell(name: str) -> bool:
-    """Whether an interpreter of this name is a C shell."""
+    """Return whether an interpreter of this name is a C shell."""
     return name in CSHELLS
 
 

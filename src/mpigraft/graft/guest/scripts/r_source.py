@@ -28,7 +28,7 @@ EAGER = frozenset({
 
 
 def is_r(interpreter: str) -> bool:
-    """Whether a program of this name is R."""
+    """Return whether a program of this name is R."""
     return interpreter.rpartition("/")[2] in INTERPRETERS
 
 

@@ -340,7 +340,7 @@ class ShellScript(ShellFlow):
 
 
 def _is_broken(node: Node) -> bool:
-    """Whether the grammar does not know the node itself, and not only a part of it."""
+    """Return whether the grammar does not know the node itself, and not only a part of it."""
     own = node.type in ("case_statement", "pipeline", "list", "test_command")
     return node.type in ("command", "variable_assignment") or any(
         child.is_missing or (own and child.is_error) for child in node.children

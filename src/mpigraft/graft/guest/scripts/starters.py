@@ -78,5 +78,5 @@ def shell_script(words: Fields) -> int:
 
 
 def is_own(word: str) -> bool:
-    """Whether a program is one of the user's: named by a path, and not of the system."""
+    """Return whether a program is one of the user's: named by a path, and not of the system."""
     return "/" in word and not word.startswith(("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/"))

@@ -194,8 +194,8 @@ def shared_type(folder: Path, mounts: Path) -> str:
 
 
 def is_no_job(process: Path) -> bool:
-    """Whether a process is the init, which not even root may read on some machines, or a thread of
-    the kernel."""
+    """Return whether a process is the init, which not even root may read on some machines, or a
+    thread of the kernel."""
     if process.name == "1":
         return True
     try:

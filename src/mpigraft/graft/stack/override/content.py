@@ -267,8 +267,8 @@ class _Chosen:
 
 
 def _shared(library: AbiObject, name: str) -> bool:
-    """Whether a binding takes a library of the compiler from its callers, whose objects it handles.
-    A plugin of the same MPI may need a private copy of it."""
+    """Return whether a binding takes a library of the compiler from its callers, whose objects it
+    handles. A plugin of the same MPI may need a private copy of it."""
     binding = binding_of(library.soname)
     return bool(binding and binding.language != "c" and OF_COMPILER.fullmatch(name))
 

@@ -140,7 +140,7 @@ def _cell(lines: ReportLines, row: CrayPatRow, *names: str) -> float | None:
 def _run_time(
     lines: ReportLines, fact: tuple[int, re.Match[str]] | None, rows: list[CrayPatRow]
 ) -> float | None:
-    """The time of a rank on average: as it is stated, else the total of a trace."""
+    """Return the time of a rank on average: as it is stated, else the total of a trace."""
     if fact:
         return lines.figure(fact[1][2] or fact[1][1], fact[0])
     total = next((row for row in rows if row.name == "Total"), None)

@@ -95,12 +95,12 @@ def merge_ranks(profiles: Sequence[Profile]) -> Profile:
 
 
 def _writer(profile: Profile) -> int:
-    """The rank whose file it is: rank 0 lists others too."""
+    """Return the rank whose file it is: rank 0 lists others too."""
     return min((one.rank for one in profile.each), default=0)
 
 
 def _added(parts: list[Routine]) -> Routine:
-    """One routine of several ranks."""
+    """Return one routine of several ranks."""
     sizes: dict[tuple[int, int], list[SizeUse]] = {}
     for size in (size for part in parts for size in part.sizes):
         sizes.setdefault((size.least, size.most), []).append(size)
@@ -158,7 +158,7 @@ def _routines(lines: ReportLines, start: int, sizes: dict[str, list[SizeUse]]) -
 
 
 def _sizes(lines: ReportLines, start: int) -> dict[str, list[SizeUse]]:
-    """The distributions: a head with the routine, then rows of calls, bytes, seconds."""
+    """Return the distributions: a head with the routine, then rows of calls, bytes, seconds."""
     found: dict[str, list[SizeUse]] = {}
     rows: list[SizeUse] | None = None
     within = False

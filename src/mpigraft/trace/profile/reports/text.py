@@ -21,11 +21,11 @@ class ReportLines:
         self.all = text.split("\n")
 
     def refused(self, number: int, reason: str) -> UsageError:
-        """The error for a line, which is counted from 0 here."""
+        """Return the error for a line, which is counted from 0 here."""
         return UsageError.of("profile-damaged", path=self.path, line=number + 1, reason=reason)
 
     def figure(self, word: str, number: int) -> float:
-        """A time, a size or a count: `1,024.5`, `4.6e+05`. Raises UsageError."""
+        """Return a time, a size or a count: `1,024.5`, `4.6e+05`. Raises UsageError."""
         try:
             value = float(word.replace(",", ""))
         except ValueError:
@@ -35,7 +35,7 @@ class ReportLines:
         return value
 
     def count(self, word: str, number: int) -> int:
-        """A whole number. Raises UsageError."""
+        """Return a whole number. Raises UsageError."""
         return round(self.figure(word, number))
 
     def share(self, run_s: float, word: str, percent: str, number: int) -> float:
