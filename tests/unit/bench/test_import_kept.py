@@ -17,6 +17,7 @@ from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.pattern import read_date
 from mpigraft.bench.importing.reading import ImportSource, ImportTable, read_results
 from mpigraft.bench.suites.worlds import read_worlds
+from mpigraft.core import budget
 from mpigraft.core.errors import UsageError
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store as run
@@ -375,3 +376,13 @@ def test_a_link_to_a_folder_elsewhere_is_followed_once(tmp_path: Path) -> None:
     found, refused = collect_sources([folder], None)
     assert [source.name for source in found] == ["night/x/b.txt", "own/a.txt"]
     assert refused == []
+
+
+def test_endless_gzip_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "osu.gz"
+    path.write_bytes(gzip.compress(b"") * 9 + gzip.compress(PLAIN))
+    assert read_content(path, "osu.gz") == PLAIN
+    monkeypatch.setattr(budget, "ITEMS", 5)
+    with pytest.raises(UsageError) as error:
+        read_content(path, "osu.gz")
+    assert error.value.code == "file-over-budget"

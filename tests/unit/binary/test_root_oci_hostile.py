@@ -97,6 +97,21 @@ def test_a_packed_layer_has_no_more_names_than_fit_in_it(
     assert str(tmp_path / "small") in error.value.message
 
 
+def test_a_layer_of_endless_gzip_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each costs as much as its piece of the file that is left."""
+    blobs = Blobs()
+    several = packed(b"") * 9 + packed(tar([file("etc/x", b"1")]))
+    path = blobs.write(tmp_path / "image", [blobs.image([several])])
+    assert open_root(path).read("/etc/x", 9) == b"1"
+    monkeypatch.setattr(budget, "ITEMS", 5)
+    monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "home"))  # without the kept layer
+    with pytest.raises(UsageError, match="more than 5 entries") as error:
+        open_root(path)
+    assert error.value.code == "file-over-budget"
+
+
 def test_folders_above_many_folders_are_entered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,12 +22,14 @@ from types import ModuleType
 from typing import Any
 
 from mpigraft.binary.image.root import RootError
+from mpigraft.core.budget import Budget
 from mpigraft.core.errors import MissingError, UsageError
 
 STEP = 1 << 18  # bytes read, and unpacked, at once
 FREE = 2 << 30  # bytes that any blob may unpack to
 RATIO = 100  # and this times its size on top: a layer's usual ratio is 2 to 4
 MAX_XZ = 1 << 28  # bytes of memory
+GZIP_MEMBER = 1 << 10  # bytes of a member of several: an empty one has 20
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 FLAWS = (zlib.error, EOFError, ValueError)
 
@@ -175,11 +177,11 @@ def _unpacked(blob: Blob, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Unpack by the first bytes: media types may be wrong, and docker save has none."""
     start = blob.pread(4, 0)
     if start.startswith(GZIP):
-        return _gunzipped(chunks)
+        return _gunzipped(chunks, Budget(blob.name, blob.size, GZIP_MEMBER))
     return _unzstded(chunks) if start.startswith(ZSTD) else chunks
 
 
-def _gunzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _gunzipped(chunks: Iterator[bytes], budget: Budget) -> Iterator[bytes]:
     engine = zlib.decompressobj(wbits=31)
     for chunk in chunks:
         rest = chunk
@@ -187,6 +189,7 @@ def _gunzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
             if engine.eof:  # a further member, or zeros to the end of a tape's block
                 if not rest.strip(b"\0"):
                     break
+                budget.take(items=1)
                 engine = zlib.decompressobj(wbits=31)
             yield engine.decompress(rest, STEP)
             rest = engine.unused_data if engine.eof else engine.unconsumed_tail

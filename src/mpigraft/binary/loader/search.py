@@ -28,7 +28,7 @@ OSABIS = (0, 3)  # System V and GNU: the loader refuses others
 # own long path, takes a tenth of them.
 MAX_OBJECTS = 4096  # of a closure
 MAX_FOLDERS = 4096  # of a search path
-MAX_PROBES = 1 << 20  # files looked for
+MAX_PROBES = 1 << 18  # files looked for
 
 
 class Rule(StrEnum):
