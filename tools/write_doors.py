@@ -4,7 +4,7 @@
 
 `--check` writes nothing, and ends with 1 if a door lists other names. A door lists what
 others use of a room: import what you need from it, as in
-`from mpigraft.launch.hosts import find_allocation`, and run this.
+`from mpigraft.launch import find_allocation`, and run this.
 """
 
 from __future__ import annotations

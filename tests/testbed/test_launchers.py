@@ -176,8 +176,7 @@ from mpigraft.core.model import LaunchedBy, Layout
 from mpigraft.discovery import discover_machine
 from mpigraft.evidence import make_starter, verify_wireup
 from mpigraft.knowledge import Facts
-from mpigraft.launch.hosts import find_allocation
-from mpigraft.launch.launchers import launchers_for
+from mpigraft.launch import find_allocation, launchers_for
 from mpigraft.launch.launchers.select import supported_pmi
 from mpigraft.native import choose_natives
 from mpigraft.selection import (MpiSelection, make_configuration, select_mpis)

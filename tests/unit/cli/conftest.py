@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -15,16 +15,24 @@ from tests.builders.commands import Ended, Run, run_on_store
 @pytest.fixture
 def replace_everywhere(
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[[ModuleType, str, object], None]:
-    """Sets `module.name` to a value, and the same name wherever it was imported from there."""
+) -> Iterator[Callable[[ModuleType, str, object], None]]:
+    """Sets `module.name` to a value, and the same name wherever it was imported from there. Modules
+    that are first imported meanwhile take the value too: they get the real one back."""
+    replaced: list[tuple[str, object, object]] = []
 
     def replace(module: ModuleType, name: str, value: object) -> None:
         real = getattr(module, name)
+        replaced.append((name, real, value))
         for known, other in list(sys.modules.items()):
             if known.startswith("mpigraft.") and other.__dict__.get(name) is real:
                 monkeypatch.setattr(other, name, value)
 
-    return replace
+    yield replace
+    monkeypatch.undo()
+    for name, real, value in replaced:
+        for known, other in list(sys.modules.items()):
+            if known.startswith("mpigraft.") and other.__dict__.get(name) is value:
+                setattr(other, name, real)
 
 
 @pytest.fixture

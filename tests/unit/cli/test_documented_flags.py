@@ -125,7 +125,8 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = Store(tmp_path_factory.mktemp("nights"))
     keep(store, *(campaign(n, rounds=6, name=name) for n, name in enumerate(NAMES, 1)))
     with store.writer() as writer:
-        writer.add_submission(SubmissionRecord("5" * 32, "night", "2026", "slurm", "{}", 1, 60, 1))
+        when = "2026-11-20T00:00:00+00:00"
+        writer.add_submission(SubmissionRecord("5" * 32, "night", when, "slurm", "{}", 1, 60, 1))
     return store.folder
 
 

@@ -84,9 +84,9 @@ def made(
     mpis = (an_mpi("openmpi@5.0.7", usable=False), an_mpi("openmpi@5.0.11"), an_mpi("mpich@5.0.2"))
     replace_everywhere(examination, "examine_guest", examine)
     replace_everywhere(host_commands, "job_words", lambda *_: ((), False))
-    monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(*mpis))
-    monkeypatch.setattr(assemble, "plan_graft", made.planned)
-    monkeypatch.setattr(registry, "find_engine", lambda *_: ("/usr/bin/bwrap", "0.8.0"))
+    replace_everywhere(inventory, "discover_machine", lambda: a_machine(*mpis))
+    replace_everywhere(assemble, "plan_graft", made.planned)
+    replace_everywhere(registry, "find_engine", lambda *_: ("/usr/bin/bwrap", "0.8.0"))
     return made
 
 

@@ -7,7 +7,6 @@ import functools
 import os
 import sqlite3
 import struct
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +20,7 @@ from mpigraft.core.model import ConfigurationRecord, EvidenceRecord
 from mpigraft.core.serialize import canonical
 from mpigraft.store import Store, bounds, file
 from tests.builders.records import ALLOCATION, CAMPAIGN, evidence, launch, measured
+from tests.hang import no_hang
 
 NESTED = "[" * 900 + "]" * 900
 
@@ -155,15 +155,14 @@ def read_all(store: Store, number: int) -> list[object]:
 def test_a_file_that_means_harm_is_named_and_the_rest_is_read(tmp_path: Path, script: str) -> None:
     bad, good = stored(tmp_path), stored(tmp_path, 1)
     spoil(bad, script)
-    begin = time.process_time()
-    store = Store(tmp_path)
-    read_all(store, 0)
-    every = read_all(store, 1)
+    with no_hang():
+        store = Store(tmp_path)
+        read_all(store, 0)
+        every = read_all(store, 1)
     assert len(every) == 10
     assert all(map(bool, every))
     assert [str(bad) in f.message for f in store.findings] == [True], store.findings
     assert str(good) not in store.findings[0].message
-    assert time.process_time() - begin < 2
 
 
 def test_a_tree_whose_pages_share_one_child_ends(tmp_path: Path) -> None:
@@ -193,11 +192,10 @@ def test_a_tree_whose_pages_share_one_child_ends(tmp_path: Path) -> None:
         child = len(data) // size
     struct.pack_into(">I", data, 28, child)
     path.write_bytes(data)
-    begin = time.process_time()
-    store = Store(tmp_path)
-    assert [c.id[:8] for c in store.campaigns()] == ["00000001"]
+    with no_hang():
+        store = Store(tmp_path)
+        assert [c.id[:8] for c in store.campaigns()] == ["00000001"]
     assert [("interrupted" in f.message) for f in store.findings] == [True]
-    assert time.process_time() - begin < 2
 
 
 BESIDE: dict[str, Callable[[Path], object]] = {
