@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
+from zlib import adler32
 
 from mpigraft.binary.image.root import MAX_NAMES, MAX_PATH, RootError
 
@@ -84,13 +85,18 @@ def _sound(head: bytes) -> bool:
     except ValueError:
         return False
     counted = head[:148] + b" " * 8 + head[156:]
-    total = sum(counted)
+    # sum() takes ten times as long. The lower half of Adler-32 (RFC 1950) is 1 and the sum of all
+    # bytes, modulo 65,521, which 256 bytes do not reach.
+    total = sum((adler32(half) & 0xFFFF) - 1 for half in (counted[:256], counted[256:]))
     return stored == total or stored == total - 256 * sum(byte > 127 for byte in counted)
 
 
 def _number(field: bytes) -> int:
     """Parse octal, or binary where the first bit is set. ValueError over MAX_SIZE."""
-    if field[0] & 0x80:
+    digits = field.rstrip(b"\0 ").lstrip()
+    if digits.isdigit():  # as nearly all are written
+        value = int(digits, 8)
+    elif field[0] & 0x80:
         value = int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
     else:
         digits = field.split(b"\0", 1)[0].strip()
@@ -139,10 +145,11 @@ def _records(data: bytes) -> dict[str, str]:
 def _member(head: bytes, source: ByteSource, extended: dict[str, str]) -> Member:
     kind = KINDS.get(head[156:157])
     name = _text(head[0:100])
-    if head[257:263] == b"ustar\0" and head[345] != 0:
+    if head[345] != 0 and head[257:263] == b"ustar\0":
         name = f"{_text(head[345:500])}/{name}"
     name = extended.get("path", name)
-    target = extended.get("linkpath", _text(head[157:257]))
+    target = _text(head[157:257]) if head[157] else ""
+    target = extended.get("linkpath", target)
     if kind is None:
         raise ValueError(f"{name!r} is of the unknown type {head[156:157]!r}")
     if head[156:157] == b"\0" and name.endswith("/"):
