@@ -52,6 +52,18 @@ def test_a_gzipped_file_and_numbers_of_fortran(tmp_path: Path) -> None:
             read_market(path)
 
 
+def test_a_gzipped_file_of_endless_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.mtx.gz"
+    path.write_bytes(gzip.compress(b"") * 9 + gzip.compress(SMALL.encode()))
+    assert read_market(path)
+    monkeypatch.setattr(budget, "ITEMS", 5)
+    with pytest.raises(UsageError) as error:
+        read_market(path)
+    assert error.value.code == "file-over-budget"
+
+
 def test_a_gzipped_file_that_unpacks_to_much_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,12 +97,13 @@ def test_a_packed_layer_has_no_more_names_than_fit_in_it(
     assert str(tmp_path / "small") in error.value.message
 
 
-def test_a_layer_of_endless_gzip_members_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("pack", [packed, zstd], ids=["gzip", "zstd"])
+def test_a_layer_of_endless_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
     """Each costs as much as its piece of the file that is left."""
     blobs = Blobs()
-    several = packed(b"") * 9 + packed(tar([file("etc/x", b"1")]))
+    several = pack(b"") * 9 + pack(tar([file("etc/x", b"1")]))
     path = blobs.write(tmp_path / "image", [blobs.image([several])])
     assert open_root(path).read("/etc/x", 9) == b"1"
     monkeypatch.setattr(budget, "ITEMS", 5)

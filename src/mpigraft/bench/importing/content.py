@@ -12,12 +12,9 @@ from typing import IO
 from mpigraft.bench.exchange.reading import HEAD, export_format
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
+from mpigraft.core.gunzip import GZIP, MEMBER_BYTES, gunzip, pieces
 
 MAX_FILE = 64 * 1024 * 1024  # bytes; a table has kilobytes
-GZIP = b"\x1f\x8b\x08"
-GZIP_WINDOW = 16 + zlib.MAX_WBITS
-GZIP_STEP = 1 << 12  # bytes: what is left of a step is copied after each member
-GZIP_MEMBER = 1 << 10  # bytes of a member: an empty one has 20
 ARCHIVES = ((257, b"ustar"), (0, b"PK\x03\x04"))  # tar, zip: files of which each has its name
 ENCODINGS = (  # by what a file begins with: PowerShell and editors of Windows write these
     (codecs.BOM_UTF8, "utf-8"),
@@ -65,25 +62,14 @@ def _state(file: IO[bytes]) -> tuple[int, int]:
 def _unpacked(data: bytes, path: str) -> bytes:
     """Unpack what gzip packed, which may be several files in a row."""
     parts: list[bytes] = []
-    room, at = MAX_FILE + 1, 0
-    budget = Budget(path, len(data), GZIP_MEMBER)
-    member = None
+    room = MAX_FILE + 1
     try:
-        while at < len(data) and room > 0:
-            if member is None:
-                if not data.startswith(GZIP, at):
-                    break
-                budget.take(items=1)
-                member = zlib.decompressobj(GZIP_WINDOW)
-            piece = data[at : at + GZIP_STEP]
-            parts.append(member.decompress(piece, room))
-            room -= len(parts[-1])
-            at += len(piece) - len(member.unused_data or member.unconsumed_tail)
-            if member.eof:
-                member = None
-        if room > 0 and member is not None:
-            raise zlib.error("its end is missing")
-    except zlib.error as error:
+        for part in gunzip(pieces(data), Budget(path, len(data), MEMBER_BYTES)):
+            parts.append(part)
+            room -= len(part)
+            if room <= 0:
+                break
+    except (zlib.error, EOFError) as error:
         reason = f"it is damaged gzip: {error}"
         raise UsageError.of("import-unreadable", path=path, reason=reason) from error
     unpacked = b"".join(parts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +11,10 @@ from typing import NoReturn
 from mpigraft.core.arrays import Floats, Ints, NDArray, np
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
+from mpigraft.core.gunzip import GZIP, MEMBER_BYTES, gunzip, pieces
 
 KINDS = ("real", "integer", "pattern")  # a pattern has ones
 SHAPES = ("general", "symmetric", "skew-symmetric")
-GZIP = b"\x1f\x8b"  # what a gzipped file begins with
 MOST_ROWS = 2**31 - 1  # columns have 32 bits
 
 
@@ -53,18 +51,17 @@ def _content(path: Path) -> bytes:
     try:
         data = path.read_bytes()
         return b"".join(_pieces(path, data)) if data.startswith(GZIP) else data
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error) as error:
         _refuse(path, f"it begins as a gzipped file does, and is damaged: {error}")
     except OSError as error:
         raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
 
 
 def _pieces(path: Path, data: bytes) -> Iterator[bytes]:
-    budget = Budget(path, len(data))
-    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-        while piece := packed.read(1 << 20):
-            budget.take(unpacked=len(piece))
-            yield piece
+    budget = Budget(path, len(data), MEMBER_BYTES)
+    for piece in gunzip(pieces(data), budget):
+        budget.take(unpacked=len(piece))
+        yield piece
 
 
 def _numbers(path: Path, text: bytes) -> Floats:

@@ -24,13 +24,13 @@ from typing import Any
 from mpigraft.binary.image.root import RootError
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.gunzip import GZIP, MEMBER_BYTES, gunzip
 
 STEP = 1 << 18  # bytes read, and unpacked, at once
 FREE = 2 << 30  # bytes that any blob may unpack to
 RATIO = 100  # and this times its size on top: a layer's usual ratio is 2 to 4
 MAX_XZ = 1 << 28  # bytes of memory
-GZIP_MEMBER = 1 << 10  # bytes of a member of several: an empty one has 20
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+ZSTD = b"\x28\xb5\x2f\xfd"
 FLAWS = (zlib.error, EOFError, ValueError)
 
 
@@ -177,27 +177,13 @@ def _unpacked(blob: Blob, chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Unpack by the first bytes: media types may be wrong, and docker save has none."""
     start = blob.pread(4, 0)
     if start.startswith(GZIP):
-        return _gunzipped(chunks, Budget(blob.name, blob.size, GZIP_MEMBER))
-    return _unzstded(chunks) if start.startswith(ZSTD) else chunks
+        return gunzip(chunks, Budget(blob.name, blob.size, MEMBER_BYTES))
+    if start.startswith(ZSTD):
+        return _unzstded(chunks, Budget(blob.name, blob.size, MEMBER_BYTES))
+    return chunks
 
 
-def _gunzipped(chunks: Iterator[bytes], budget: Budget) -> Iterator[bytes]:
-    engine = zlib.decompressobj(wbits=31)
-    for chunk in chunks:
-        rest = chunk
-        while rest:
-            if engine.eof:  # a further member, or zeros to the end of a tape's block
-                if not rest.strip(b"\0"):
-                    break
-                budget.take(items=1)
-                engine = zlib.decompressobj(wbits=31)
-            yield engine.decompress(rest, STEP)
-            rest = engine.unused_data if engine.eof else engine.unconsumed_tail
-    if not engine.eof:
-        raise EOFError("it ends early")
-
-
-def _unzstded(chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _unzstded(chunks: Iterator[bytes], budget: Budget) -> Iterator[bytes]:
     zstd = _zstd()
     engine = zstd.ZstdDecompressor()  # takes no window over 128 MiB
     for chunk in chunks:
@@ -206,6 +192,7 @@ def _unzstded(chunks: Iterator[bytes]) -> Iterator[bytes]:
             if engine.eof:  # a further frame
                 if not rest:
                     break
+                budget.take(items=1)
                 engine = zstd.ZstdDecompressor()
             try:
                 yield engine.decompress(rest, STEP)
