@@ -18,6 +18,7 @@ from mpigraft.core import env
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import EnvRow, Machine, MpiInstall, Scope
+from mpigraft.core.parsers import TooMuch
 from mpigraft.core.process import clean, run_command
 from mpigraft.discovery import inventory
 from mpigraft.discovery.sources.candidate import Host
@@ -182,6 +183,11 @@ def _run_module_command(
             words=" ".join(words),
             outcome=how or f"exit code {done.code}",
         )
-    changed = changes_of(clean(done.stdout))
+    try:
+        changed = changes_of(clean(done.stdout))
+    except TooMuch as error:
+        raise MissingError.of(
+            "modules-failed", verb=verb, words=" ".join(words), outcome=f"it prints {error}"
+        ) from error
     now = environ | {name: value for name, value in changed.items() if value is not None}
     return {name: value for name, value in now.items() if changed.get(name, "") is not None}

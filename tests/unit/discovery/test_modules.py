@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpigraft.core import parsers
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import EnvRow, MpiInstall, Scope
 from mpigraft.discovery import modules
@@ -241,6 +242,16 @@ def test_the_last_of_a_name_counts() -> None:
     said = "import os\nos.environ['A'] = ''\ndel os.environ['A']\nos.environ['B'] = 'b'\n"
     assert changes_of(said) == {"A": None, "B": "b"}
     assert environment_of(said) == {"B": "b"}
+
+
+def test_more_output_than_is_parsed_is_no_module_without_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = 'os.environ["A"] = "a"\n' * 9
+    assert changes_of(said) == {"A": "a"}
+    monkeypatch.setattr(parsers, "MAX_MARKS", 20)
+    with pytest.raises(parsers.TooMuch):
+        changes_of(said)
 
 
 @given(st.text())

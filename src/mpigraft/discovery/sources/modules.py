@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mpigraft.core import cache, env
 from mpigraft.core.model import EnvRow, Family, Scope
-from mpigraft.core.parsers import parse_python
+from mpigraft.core.parsers import TooMuch, parse_python
 from mpigraft.core.process import clean, run_command
 from mpigraft.core.serialize import digest
 from mpigraft.discovery.sources import files
@@ -153,7 +153,10 @@ def _sets(host: Host, module: EnvironmentModule) -> tuple[dict[str, str], str]:
     done = run_command(
         [*tool, "python", "load", module.name], env=clean_environment, limit_s=LIMIT_S
     )
-    sets = environment_of(clean(done.stdout))
+    try:
+        sets = environment_of(clean(done.stdout))
+    except TooMuch as error:
+        return {}, f"module load {module.name}: it prints {error}"
     changed = {k: v for k, v in sets.items() if clean_environment.get(k) != v}
     if changed:
         cache.put(KIND, key, changed)
@@ -179,10 +182,13 @@ def changes_of(text: str) -> dict[str, str | None]:
     """Read `os.environ[NAME] = VALUE` and `del os.environ[NAME]` of a piece of Python, unrun.
 
     None: removed. The last statement of a name counts: Lmod empties a variable, then removes it.
-    Other statements are skipped; text that is not Python changes nothing.
+    Other statements are skipped; text that is not Python changes nothing. Raises TooMuch for text
+    that is not parsed.
     """
     try:
         tree = parse_python(text.encode("utf-8", "surrogateescape"))
+    except TooMuch:
+        raise
     except (SyntaxError, ValueError):
         return {}
     changes: dict[str, str | None] = {}

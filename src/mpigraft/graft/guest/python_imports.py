@@ -209,10 +209,10 @@ class _Follower:
     def _module(self, name: str) -> PythonModule | None:
         if name not in self.modules:
             deep = name.count(".") > MAX_DOTS
-            self.modules[name] = None if deep else self._found(name)
+            self.modules[name] = None if deep else self._find_module(name)
         return self.modules[name]
 
-    def _found(self, name: str) -> PythonModule | None:
+    def _find_module(self, name: str) -> PythonModule | None:
         package, _, _ = name.rpartition(".")
         if not package:
             place = dict(self.python.mapped).get(name)
