@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpigraft.bench.suites import osu
 from mpigraft.core.model import Abi, Family
 from mpigraft.core.process.command import Completed, run_command
-from mpigraft.knowledge.fit.ranks import rank_table
+from mpigraft.knowledge.fit.ranks import rank_rows
 from mpigraft.native.programs import BENCH, benchmarks, own_benchmarks
 from tests.native.native_world import World, records
 
@@ -92,7 +92,7 @@ def test_wrong_usage_says_what_is_wrong(world: World, words: tuple[str, ...]) ->
 
 def test_only_the_first_rank_complains(world: World) -> None:
     """Whichever launcher tells it its number."""
-    names = {name for row in rank_table().launcher for name in row.world}
+    names = {name for row in rank_rows() for name in row.world}
     for name in names:
         assert ask(world, "--min", "x", **{name: "0"}).stderr
         done = ask(world, "--min", "x", **{name: "1"})

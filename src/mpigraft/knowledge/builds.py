@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Abi, Level
-from mpigraft.knowledge.reader import RowError, load_table, toml
+from mpigraft.knowledge.reader import RowError, load_rows, load_table, toml
 from mpigraft.knowledge.sonames import binding_of
 from mpigraft.knowledge.versions import Range, version_numbers
 
@@ -160,11 +160,6 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class PackageTable:
-    packages: tuple[Package, ...] = field(metadata=toml("package", nonempty=True))
-
-
-@dataclass(frozen=True, slots=True)
 class Provided:
     """A package of the machine, which is used where it is."""
 
@@ -300,7 +295,7 @@ class PlanTable:
 
 def packages() -> Mapping[str, Package]:
     """Return all packages, by id."""
-    return {row.id: row for row in load_table(PackageTable, "builds/packages.toml").packages}
+    return {row.id: row for row in load_rows(Package, "package", "builds/packages.toml")}
 
 
 def plan_table() -> PlanTable:

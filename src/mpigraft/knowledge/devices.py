@@ -8,7 +8,7 @@ from functools import cache
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind
-from mpigraft.knowledge.reader import Document, RowError, load_document, read_table, toml
+from mpigraft.knowledge.reader import Document, RowError, load_document, read_rows, toml
 
 KINDS = (BindKind.DEVICE, BindKind.FOLDER, BindKind.SOCKET)
 MAX_COUNT = 64  # paths of one pattern
@@ -41,11 +41,6 @@ class DeviceRow:
             yield Bind(path, path, self.kind, self.writable, self.required, self.why)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceTable:
-    device: tuple[DeviceRow, ...] = ()
-
-
 @cache
 def device_binds() -> tuple[Bind, ...]:
     """Return every bind that some machine needs, the same on every machine; the optional ones are
@@ -57,7 +52,7 @@ def read(data: Document, file: str = "devices.toml") -> tuple[Bind, ...]:
     """Binds in the order of the rows. Raises UsageError for a wrong row, and for two rows of one
     id or one path."""
     binds: dict[str, Bind] = {}
-    for row in read_table(DeviceTable, data, file).device:
+    for row in read_rows(DeviceRow, "device", data, file):
         for bind in row.binds:
             if bind.source in binds:
                 raise UsageError.of("devices-twice", file=file, id=row.id, source=bind.source)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from mpigraft.knowledge.reader import RowError, load_table
+from mpigraft.knowledge.reader import RowError, load_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,23 +65,16 @@ class BreakingVariables:
     prefixes: tuple[str, ...] = ("",)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineTable:
-    bind: tuple[DefaultBind, ...] = ()
-    variable: tuple[BreakingVariables, ...] = ()
-    aspect: tuple[Aspect, ...] = ()
-
-
 def default_binds(engine: str) -> tuple[DefaultBind, ...]:
     """List the folders that an engine puts over a guest's own by itself."""
-    rows = load_table(EngineTable, "engines.toml").bind
+    rows = load_rows(DefaultBind, "bind", "engines.toml")
     return tuple(row for row in rows if row.engine == engine)
 
 
 @cache
 def breaking_variables(engine: str) -> Mapping[str, str]:
     """Map variables without which an engine is started to what ranks would have with them."""
-    rows = load_table(EngineTable, "engines.toml").variable
+    rows = load_rows(BreakingVariables, "variable", "engines.toml")
     return {
         f"{prefix}{name}": row.effect
         for row in rows
@@ -93,4 +86,4 @@ def breaking_variables(engine: str) -> Mapping[str, str]:
 
 def job_aspects() -> tuple[Aspect, ...]:
     """List what the reference page compares, in its order."""
-    return load_table(EngineTable, "engines.toml").aspect
+    return load_rows(Aspect, "aspect", "engines.toml")

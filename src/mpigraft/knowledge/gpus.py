@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Cpu, Gpu
-from mpigraft.knowledge.reader import load_table, toml
+from mpigraft.knowledge.reader import load_rows
 
 MAX_CPUS = 4096  # of one node
 
@@ -57,20 +57,14 @@ class VendorVariables:
     unset: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GpuTable:
-    nodes: tuple[GpuNode, ...] = field(default=(), metadata=toml("node"))
-    vendors: tuple[VendorVariables, ...] = field(default=(), metadata=toml("vendor"))
-
-
-def gpu_table() -> GpuTable:
-    """Return both tables of the file."""
-    return load_table(GpuTable, "gpus.toml")
+def gpu_nodes() -> tuple[GpuNode, ...]:
+    """Return the kinds of node that the file has."""
+    return load_rows(GpuNode, "node", "gpus.toml")
 
 
 def gpu_variables(vendor: str) -> VendorVariables:
     """Find how GPUs of `vendor` are given to a rank. Raises UsageError where this is not known."""
-    for row in gpu_table().vendors:
+    for row in load_rows(VendorVariables, "vendor", "gpus.toml"):
         if row.id == vendor:
             return row
     raise UsageError.of("gpu-variable-unknown", vendor=vendor)
@@ -83,7 +77,7 @@ def nearest_cpus(cpu: Cpu, gpus: Sequence[Gpu]) -> tuple[tuple[int, ...], ...]:
     it: a node of the same kind may be set up in another way.
     """
     own = {c for group in (*cpu.core_cpus, *cpu.numa) for c in group} or set(range(cpu.threads))
-    row = next((node.nearest for node in gpu_table().nodes if node.matches(cpu, gpus)), None)
+    row = next((node.nearest for node in gpu_nodes() if node.matches(cpu, gpus)), None)
     nearest = []
     for n, gpu in enumerate(gpus):
         kernel, known = set(gpu.cpus) & own, set(row[n]) & own if row else set()

@@ -101,6 +101,42 @@ def _loaded(kind: Any, name: str) -> Any:
     return read_table(kind, load_document(name), name)
 
 
+def load_rows(kind: type[Row], key: str, name: str) -> tuple[Row, ...]:
+    """Return one list of rows of a TOML file of this package, read and checked once. Raises
+    UsageError for a wrong one."""
+    rows: tuple[Row, ...] = _loaded_rows(typing.cast(Any, kind), key, name)
+    return rows
+
+
+@functools.cache
+def _loaded_rows(kind: Any, key: str, name: str) -> tuple[Any, ...]:
+    return read_rows(kind, key, {key: load_document(name)[key]}, name)
+
+
+def read_rows(kind: type[Row], key: str, data: Any, where: str) -> tuple[Row, ...]:
+    """Return the rows of a file with one list. Raises UsageError, which names `where`, the row and
+    the key."""
+    if isinstance(data, Mapping) and (unknown := sorted(data.keys() - {key})):
+        raise UsageError.of(
+            "table-value-invalid", where=where, key=unknown[0], problem="unknown key"
+        )
+    hint: Any = tuple[kind, ...]  # type: ignore[valid-type]
+    rows: tuple[Row, ...] = read_named(hint, data, where).get(key, ())
+    return rows
+
+
+def read_named(hint: Any, data: Any, where: str) -> dict[str, Any]:
+    """Return the values of a table of names, each read as the type `hint`. Raises UsageError,
+    which names `where` and the name."""
+    if not isinstance(data, Mapping):
+        raise UsageError.of("table-not-a-table", where=where, kind=type(data).__name__)
+    missing = dataclasses.MISSING
+    return {
+        name: Given(name, value, hint, where=where, default=missing).read()
+        for name, value in data.items()
+    }
+
+
 def read_table(kind: type[Row], data: Any, where: str) -> Row:
     """Return the row of class `kind` in a table; a whole file is one too, whose fields are its
     lists of rows. Raises UsageError, which names `where` and the key."""
@@ -188,7 +224,7 @@ class Given:
             return self.rules.read(self)
         if origin is tuple:
             paired = typing.get_origin(arguments[0]) is tuple
-            return self._pairs() if paired else self.several(arguments[0])
+            return self._pairs(arguments[0]) if paired else self.several(arguments[0])
         if origin is re.Pattern:
             return self._pattern()
         if isinstance(self.hint, types.UnionType):  # bool | str
@@ -264,10 +300,15 @@ class Given:
             raise UsageError.of("value-repeated", place=self.place)
         return tuple(replace(self, value=word, hint=kind)._single() for word in words)
 
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return a table of names to texts, in the order of the file."""
+    def _pairs(self, pair: Any) -> tuple[tuple[str, Any], ...]:
+        """Return a table of names to values of one type, in the order of the file. A text may be
+        empty."""
         if type(self.value) is not dict:
             raise self.unfit("a table")
+        _, hint = typing.get_args(pair)
+        if hint is not str:
+            named = read_named(hint, self.value, f"{self.where}, {self.key}")
+            return tuple(named.items())
         for name, text in self.value.items():
             if not isinstance(text, str):
                 raise replace(self, key=f"{self.key}.{name}", value=text).unfit("a text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Family
-from mpigraft.knowledge.reader import RowError, load_table, toml
+from mpigraft.knowledge.reader import RowError, load_rows, toml
 from mpigraft.knowledge.versions import Range, version_numbers
 
 ALONE = "alone"  # stands for the launcher of a process that none started
@@ -47,14 +47,9 @@ class Spawn:
         return "; ".join(part for part in (head, self.message, self.fix) if part)
 
 
-@dataclass(frozen=True, slots=True)
-class SpawnTable:
-    spawn: tuple[Spawn, ...] = ()
-
-
 def rows() -> tuple[Spawn, ...]:
     """Return this package's table."""
-    return load_table(SpawnTable, "spawn.toml").spawn
+    return load_rows(Spawn, "spawn", "spawn.toml")
 
 
 def spawn_facts(launcher: str, family: str, release: str, pmi: str = "") -> Spawn | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from mpigraft.core.model import Abi
-from mpigraft.knowledge.reader import NEVER, load_table, toml
+from mpigraft.knowledge.reader import NEVER, load_rows, toml
 
 ARM = "0x41"  # the implementer that stands for those that no row names
 LIBRARIES = ("libfabric", "ucx")
@@ -33,17 +33,11 @@ class CpuTarget:
     models: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StackTable:
-    override: tuple[OverrideName, ...] = ()
-    target: tuple[CpuTarget, ...] = ()
-
-
 def cpu_targets(machine: str, cpuinfo: str) -> tuple[str, ...]:
     """Give the targets that a CPU can take, the best first, by the text of /proc/cpuinfo."""
     lines = (line.partition(":") for line in cpuinfo.splitlines())
     facts = {name.strip(): value.strip() for name, _, value in lines}
-    rows = load_table(StackTable, "stacks.toml").target
+    rows = load_rows(CpuTarget, "target", "stacks.toml")
     rows = tuple(row for row in rows if row.path.startswith(f"{machine}/"))
     vendor = facts.get("vendor_id") or facts.get("CPU implementer", "")
     if machine == "aarch64" and vendor not in {row.vendor for row in rows}:
@@ -61,7 +55,7 @@ def cpu_targets(machine: str, cpuinfo: str) -> tuple[str, ...]:
 
 def is_network_library(soname: str, holds: str) -> bool:
     """Return whether a library of this name is the libfabric or UCX that `holds` names."""
-    rows = load_table(StackTable, "stacks.toml").override
+    rows = load_rows(OverrideName, "override", "stacks.toml")
     return any(row.holds == holds and row.sonames.fullmatch(soname) for row in rows)
 
 
@@ -74,7 +68,7 @@ def library_of_override(path: str) -> str:
     """Give what the end of an override's path says of its library: an ABI, libfabric or ucx; empty
     where it says nothing. EESSI's is OpenMPI/system."""
     for part in PurePosixPath(path).parts[:-3:-1]:
-        for row in load_table(StackTable, "stacks.toml").override:
+        for row in load_rows(OverrideName, "override", "stacks.toml"):
             if re.fullmatch(row.name.pattern, part, re.IGNORECASE):
                 return row.holds
     return ""

@@ -17,8 +17,8 @@ from typer.main import get_command
 
 from mpigraft.cli.main import COMMANDS, load
 from mpigraft.core.model import SubmissionRecord
-from mpigraft.knowledge import read_table
-from mpigraft.knowledge.transports.fabrics import FabricTable
+from mpigraft.knowledge import read_rows
+from mpigraft.knowledge.transports.fabrics import Fabric
 from mpigraft.request.site import read_site
 from mpigraft.request.spec import read_spec
 from mpigraft.store import Store
@@ -111,7 +111,7 @@ def read_file(text: str, folder: Path) -> object:
     path = folder / "file.toml"
     path.write_text(text)
     if text.startswith("[[fabric]]"):
-        return read_table(FabricTable, tomllib.loads(text), path.name)
+        return read_rows(Fabric, "fabric", tomllib.loads(text), path.name)
     return read_site({"MPIGRAFT_SITE": str(path)}) if "[run]" in text else read_spec(path)
 
 

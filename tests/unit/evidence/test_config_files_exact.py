@@ -14,7 +14,7 @@ from mpigraft.core.model import Bind, Configuration, EnvRow, Family, GuestKind, 
 from mpigraft.evidence.files import config
 from mpigraft.evidence.files.config import Surroundings, built_in
 from mpigraft.graft.folder import folders
-from mpigraft.knowledge import read_table
+from mpigraft.knowledge import read_rows
 from mpigraft.knowledge.files import config as table
 from tests.builders.config_files import asked, in_guest
 from tests.builders.plans import label, plan
@@ -24,7 +24,7 @@ from tests.builders.plans import label, plan
 
 def only(monkeypatch: pytest.MonkeyPatch, *files: str) -> None:
     row = {"id": "x", "reads": "X", "sources": ["y"], "files": [*files]}
-    rows = read_table(table.ConfigTable, {"config": [row]}, "config_files.toml").config
+    rows = read_rows(table.ConfigRow, "config", {"config": [row]}, "config_files.toml")
     monkeypatch.setattr(config, "config_rows", lambda: rows)
 
 
@@ -136,13 +136,13 @@ def test_an_empty_variable_names_no_file() -> None:
 def test_a_wrong_row_is_refused(row: dict[str, Any], why: str) -> None:
     whole = {"id": "x", "reads": "X", "sources": ["y"], **row}
     with pytest.raises(UsageError, match=why):
-        read_table(table.ConfigTable, {"config": [whole]}, "config_files.toml")
+        read_rows(table.ConfigRow, "config", {"config": [whole]}, "config_files.toml")
 
 
 def test_two_rows_of_one_name_are_refused() -> None:
     row = {"id": "x", "reads": "X", "sources": ["y"], "files": ["/x"]}
     with pytest.raises(UsageError, match="two rows are called x"):
-        read_table(table.ConfigTable, {"config": [row, row]}, "config_files.toml")
+        read_rows(table.ConfigRow, "config", {"config": [row, row]}, "config_files.toml")
 
 
 def test_every_family_has_files_that_it_reads() -> None:

@@ -14,8 +14,9 @@ import mpigraft
 from mpigraft.core.errors import UsageError
 from mpigraft.core.messages import message_of
 from mpigraft.graft.check.fit import FIRST, REST
-from mpigraft.knowledge import load_document, read_table
+from mpigraft.knowledge import load_document
 from mpigraft.knowledge.fit import rows as fit
+from mpigraft.knowledge.reader import read_table
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from tools.document_findings import uses
 

@@ -19,8 +19,8 @@ from mpigraft.core.model import (
     SingleCopy,
 )
 from mpigraft.discovery.sources import fabrics
-from mpigraft.knowledge import load_document, read_table, version_numbers
-from mpigraft.knowledge.transports.fabrics import FabricTable, devices_by_fabric
+from mpigraft.knowledge import load_document, read_rows, version_numbers
+from mpigraft.knowledge.transports.fabrics import Fabric, devices_by_fabric
 from mpigraft.knowledge.transports.match import (
     Facts,
     resolve_transport,
@@ -179,7 +179,7 @@ def test_a_new_fabric_is_one_row() -> None:
     row = {"id": "bull", "device": "a BXI NIC", "kind": "infiniband", "drivers": ["bxi"],
            "sources": ["s"]}  # fmt: skip
     table = {"fabric": [*load_document("fabrics.toml")["fabric"], row]}
-    rows = read_table(FabricTable, table, "fabrics.toml").fabric
+    rows = read_rows(Fabric, "fabric", table, "fabrics.toml")
     here = [NetDevice("bxi_0", "infiniband", "up"), NetDevice("mlx5_0", "infiniband", "up")]
     assert devices_by_fabric(here, rows) == {
         "verbs": ("mlx5_0",), "mellanox": ("mlx5_0",), "bull": ("bxi_0",)
@@ -190,4 +190,4 @@ def test_a_new_fabric_is_one_row() -> None:
 def test_a_wrong_fabric_is_named(change: dict[str, object]) -> None:
     row = {"id": "a", "device": "an A NIC", "kind": "a", "sources": ["s"]} | change
     with pytest.raises(UsageError, match=f"fabrics.toml, row a, key {next(iter(change))}"):
-        read_table(FabricTable, {"fabric": [row]}, "fabrics.toml")
+        read_rows(Fabric, "fabric", {"fabric": [row]}, "fabrics.toml")

@@ -6,9 +6,9 @@ import pytest
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family
-from mpigraft.knowledge import read_table
+from mpigraft.knowledge import read_rows
 from mpigraft.knowledge.files import opened
-from mpigraft.knowledge.files.opened import OpenedTable
+from mpigraft.knowledge.files.opened import Opened
 
 GOOD: dict[str, object] = {
     "id": "modules",
@@ -63,7 +63,7 @@ def test_who_opens_what(soname: str, family: Family | None, rows: set[str]) -> N
 
 def test_lists_name_each_plugin() -> None:
     listed = {"DRIVERS": "{graft}/lib/x/{stem}", "NAMES": "{name}"}
-    (row,) = read_table(OpenedTable, {"opened": [GOOD | {"listed": listed}]}, "opened.toml").opened
+    (row,) = read_rows(Opened, "opened", {"opened": [GOOD | {"listed": listed}]}, "opened.toml")
     names = ["libmlx5-rdmav34.so", "libefa-rdmav34.so"]
     assert row.list_of(names) == {
         "DRIVERS": "{graft}/lib/x/libmlx5:{graft}/lib/x/libefa",
@@ -95,12 +95,12 @@ def test_folders_are_tried_with_each_value() -> None:
     ],
 )
 def test_a_wrong_row_is_named(change: dict[str, object], said: str) -> None:
-    read_table(OpenedTable, {"opened": [GOOD]}, "opened.toml")
+    read_rows(Opened, "opened", {"opened": [GOOD]}, "opened.toml")
     with pytest.raises(UsageError, match=r"opened\.toml, row modules") as caught:
-        read_table(OpenedTable, {"opened": [GOOD | change]}, "opened.toml")
+        read_rows(Opened, "opened", {"opened": [GOOD | change]}, "opened.toml")
     assert said in str(caught.value)
 
 
 def test_two_rows_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match="two rows are called modules"):
-        read_table(OpenedTable, {"opened": [GOOD, GOOD]}, "opened.toml")
+        read_rows(Opened, "opened", {"opened": [GOOD, GOOD]}, "opened.toml")

@@ -21,8 +21,8 @@ from mpigraft.knowledge.transports.rows import (
     When,
     known_flags,
     plain_words,
-    read_rows,
     read_tells,
+    read_transports,
 )
 from mpigraft.knowledge.versions import Range
 from tests.builders.messages import matches
@@ -42,7 +42,7 @@ def refusal(change: Callable[[dict[str, Any]], object], index: int = 0) -> str:
     transports, families = files()
     change(transports["transport"][index])
     with pytest.raises(UsageError) as caught:
-        read_rows(transports, read_tells(families))
+        read_transports(transports, read_tells(families))
     return str(caught.value)
 
 
@@ -115,7 +115,7 @@ def several(change: Callable[[dict[str, Any]], object]) -> tuple[TransportRow, .
     first = transports["transport"][0]
     first |= {"id": "both-<one>", "name": "<one>", "each": [{"one": "a"}, {"one": "b"}]}
     change(first)
-    return read_rows(transports, read_tells(families))
+    return read_transports(transports, read_tells(families))
 
 
 def test_a_row_may_stand_for_several() -> None:
@@ -223,7 +223,7 @@ def test_two_tells_of_a_row_may_not_disagree() -> None:
     transports, families = files()
     families["openmpi"]["tells"]["coll"]["env"] = {"OMPI_MCA_pml_base_verbose": "20"}
     with pytest.raises(UsageError, match="another tell of this row sets OMPI_MCA_pml_base_verbose"):
-        read_rows(transports, read_tells(families))
+        read_transports(transports, read_tells(families))
 
 
 @pytest.mark.parametrize(
@@ -325,4 +325,4 @@ def test_any_two_rows_for_one_request_are_an_error(when: When) -> None:
     pair = [{**FIRST, "id": name, "when": table} for name in ("one", "two")]
     both = {"groups": GROUPS, "transport": pair}
     with pytest.raises(UsageError, match="rows one and two can both be meant by openmpi ob1-sm"):
-        read_rows(both, TELLS)
+        read_transports(both, TELLS)

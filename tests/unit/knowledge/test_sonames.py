@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Abi, Role
 from mpigraft.knowledge import sonames
-from mpigraft.knowledge.sonames import Binding, binding_of, role_of
+from mpigraft.knowledge.reader import read_table
+from mpigraft.knowledge.sonames import Binding, SonameTable, binding_of, role_of
 
 SAME = {
     Binding("mpich", "c"): ("libmpi.so.12", "libmpich.so.12", "libmpi_gnu_123.so.12",
@@ -67,7 +68,7 @@ def test_any_name_has_a_role(name: str) -> None:
 
 
 def test_every_abi_has_a_c_binding() -> None:
-    abis = {b.abi for _, b in sonames.soname_table().bindings if b.language == "c"}
+    abis = {row.abi for row in sonames.soname_table().bindings if row.language == "c"}
     assert abis == {*(abi.value for abi in Abi), *sonames.OLD_ABIS}
 
 
@@ -84,13 +85,13 @@ def test_every_abi_has_a_c_binding() -> None:
 )
 def test_a_wrong_row_is_named(row: dict[str, object], said: str) -> None:
     good = {"soname": ["a"], "abi": "ompi", "language": "c", "sources": ["s"]}
-    sonames.read({"binding": [good]})
+    read_table(SonameTable, {"binding": [good]}, "sonames.toml")
     with pytest.raises(UsageError, match=r"sonames\.toml, binding 1") as caught:
-        sonames.read({"binding": [good | row]})
+        read_table(SonameTable, {"binding": [good | row]}, "sonames.toml")
     assert said in str(caught.value)
 
 
 def test_two_rows_of_one_binding_are_refused() -> None:
     row = {"soname": ["a"], "abi": "ompi", "language": "c", "sources": ["s"]}
     with pytest.raises(UsageError, match="two rows"):
-        sonames.read({"binding": [row, row | {"soname": ["b"]}]})
+        read_table(SonameTable, {"binding": [row, row | {"soname": ["b"]}]}, "sonames.toml")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpigraft.core.errors import UsageError
-from mpigraft.knowledge import read_table
-from mpigraft.knowledge.spawn import ALONE, SpawnTable, rows, spawn_facts
+from mpigraft.knowledge import read_rows
+from mpigraft.knowledge.spawn import ALONE, Spawn, rows, spawn_facts
 from mpigraft.launch.launchers.registry import LAUNCHERS
 
 ROW = {"launcher": "srun", "family": ["openmpi"], "works": True, "sources": ["seen"]}
@@ -60,6 +60,6 @@ def test_what_is_reported() -> None:
     ],
 )
 def test_a_wrong_row_is_refused(change: dict[str, object], wrong: str) -> None:
-    assert read_table(SpawnTable, {"spawn": [ROW]}, "spawn.toml").spawn[0].works
+    assert read_rows(Spawn, "spawn", {"spawn": [ROW]}, "spawn.toml")[0].works
     with pytest.raises(UsageError, match=wrong):
-        read_table(SpawnTable, {"spawn": [{**ROW, **change}]}, "spawn.toml")
+        read_rows(Spawn, "spawn", {"spawn": [{**ROW, **change}]}, "spawn.toml")

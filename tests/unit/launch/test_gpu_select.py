@@ -16,8 +16,7 @@ from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Group, Launch, Layout, Placement, RankRecord
 from mpigraft.evidence.world import bindings
-from mpigraft.knowledge import gpus as knowledge
-from mpigraft.knowledge import read_table
+from mpigraft.knowledge import gpus, read_rows
 from mpigraft.launch import gpu_select
 from tests.builders.probes import configuration
 from tests.unit.launch.test_launch import launch
@@ -252,13 +251,13 @@ def test_a_rank_with_another_gpu_is_reported() -> None:
 
 
 def test_rows_of_gpus_are_read() -> None:
-    table = knowledge.gpu_table()
-    assert {node.id for node in table.nodes} == {"mi250x-trento", "gh200-quad"}
-    for node in table.nodes:
+    nodes = gpus.gpu_nodes()
+    assert {node.id for node in nodes} == {"mi250x-trento", "gh200-quad"}
+    for node in nodes:
         cpus = [cpu for near in node.nearest for cpu in near]
         assert len(cpus) == len(set(cpus)), f"{node.id}: a CPU is nearest to two GPUs"
         assert node.source
-    assert {row.id for row in table.vendors} == {"nvidia", "amd"}
+    assert [gpus.gpu_variables(vendor).id for vendor in ("nvidia", "amd")] == ["nvidia", "amd"]
 
 
 ROW = {"id": "a", "what": "w", "gpu": ".*", "cpu": ".*", "nearest": ["0-1"], "source": "s"}
@@ -277,6 +276,6 @@ ROW = {"id": "a", "what": "w", "gpu": ".*", "cpu": ".*", "nearest": ["0-1"], "so
 )
 def test_a_wrong_row_is_refused(change: dict[str, object], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        read_table(knowledge.GpuTable, {"node": [{**ROW, **change}]}, "gpus.toml")
+        read_rows(gpus.GpuNode, "node", {"node": [{**ROW, **change}]}, "gpus.toml")
     with pytest.raises(UsageError, match="two rows are called a"):
-        read_table(knowledge.GpuTable, {"node": [ROW, ROW]}, "gpus.toml")
+        read_rows(gpus.GpuNode, "node", {"node": [ROW, ROW]}, "gpus.toml")

@@ -10,7 +10,7 @@ import pytest
 from mpigraft.cli.entry import SIZES
 from mpigraft.core.model import Allocation, Layout
 from mpigraft.graft.injection.plan import PASSED
-from mpigraft.knowledge.fit.ranks import rank_table, rank_variables, task_in
+from mpigraft.knowledge.fit.ranks import rank_header, rank_rows, rank_variables, task_in
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.native.programs import SOURCES
 from tests.unit.launch.test_launchers import NAMED, NODES, SLURM, settings, words
@@ -98,15 +98,15 @@ def test_a_task_of_several_is_known(
 
 
 def test_the_console_script_looks_at_each_launcher_s_number_of_tasks() -> None:
-    assert {*SIZES} == {row.size for row in rank_table().launcher if row.size}
+    assert {*SIZES} == {row.size for row in rank_rows() if row.size}
 
 
 def test_ranks_in_a_guest_know_their_numbers() -> None:
     """podman and Charliecloud pass on no variable that is not listed."""
-    names = [name for row in rank_table().launcher for name in (*row.world, *row.node)]
+    names = [name for row in rank_rows() for name in (*row.world, *row.node)]
     assert not [n for n in names if not any(fnmatchcase(n, pattern) for pattern in PASSED)]
 
 
 def test_c_programs_know_the_same_variables() -> None:
     header = (SOURCES / "common/rank_variables.h").read_text()
-    assert header == rank_table().header(), "tools/write_ranks.py writes it"
+    assert header == rank_header(), "tools/write_ranks.py writes it"

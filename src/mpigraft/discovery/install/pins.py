@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from mpigraft.knowledge import Document, RowError, load_document, read_table
+from mpigraft.knowledge import Document, RowError, load_document, read_rows
 
 # NAME-VERSION-TAGS.whl; a name has no hyphen (PyPA, "Binary distribution format", file names).
 NAME = re.compile(r"(?P<stem>[A-Za-z0-9_.]+-[A-Za-z0-9_.]+)-[A-Za-z0-9_.-]+\.whl")
@@ -25,15 +25,10 @@ class WheelRow:
             raise RowError("sha256", "not 64 hexadecimal digits")
 
 
-@dataclass(frozen=True, slots=True)
-class PinRows:
-    wheel: tuple[WheelRow, ...] = ()
-
-
 def read(data: Document, file: str = "wheels.toml") -> dict[str, frozenset[str]]:
     """Return the SHA-256 of each NAME-VERSION. Raises UsageError for a wrong row."""
     pins: dict[str, frozenset[str]] = {}
-    for row in read_table(PinRows, data, file).wheel:
+    for row in read_rows(WheelRow, "wheel", data, file):
         if named := NAME.fullmatch(row.file):
             pins[named["stem"]] = pins.get(named["stem"], frozenset()) | {row.sha256}
     return pins

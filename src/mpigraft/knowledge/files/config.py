@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Family
-from mpigraft.knowledge.reader import RowError, load_table, toml
+from mpigraft.knowledge.reader import RowError, load_rows, toml
 
 FACTS = ("dir", "built-in", "prefix", "home", "cwd")  # next to variables, which are upper-case
 TEMPLATE_FIELD = re.compile(r"\{([^}]*)\}")
@@ -34,11 +34,6 @@ class ConfigRow:
                     raise RowError("files", f"{{{name}}} without `by`")
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigTable:
-    config: tuple[ConfigRow, ...] = ()
-
-
 def config_rows() -> tuple[ConfigRow, ...]:
     """Return all rows."""
-    return load_table(ConfigTable, "config_files.toml").config
+    return load_rows(ConfigRow, "config", "config_files.toml")

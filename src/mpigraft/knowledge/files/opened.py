@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Family
-from mpigraft.knowledge.reader import RowError, load_table, toml
+from mpigraft.knowledge.reader import RowError, load_rows, toml
 
 FOLDERS = ("dir", "prefix", "system", "etc", "bin", "copies")  # what folders may name
 SAMPLE = dict.fromkeys((*FOLDERS, "graft", "name", "stem"), "x")
@@ -85,12 +85,6 @@ class Started:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedTable:
-    opened: tuple[Opened, ...] = ()
-    started: tuple[Started, ...] = ()
-
-
 def _refuse_unknown(key: str, template: str, facts: tuple[str, ...]) -> None:
     try:
         template.format_map({name: SAMPLE[name] for name in facts})
@@ -100,7 +94,7 @@ def _refuse_unknown(key: str, template: str, facts: tuple[str, ...]) -> None:
 
 def rows() -> tuple[Opened, ...]:
     """Return this package's table."""
-    return load_table(OpenedTable, "opened.toml").opened
+    return load_rows(Opened, "opened", "opened.toml")
 
 
 def opened_by(soname: str, family: Family | None) -> Iterator[Opened]:
@@ -110,7 +104,7 @@ def opened_by(soname: str, family: Family | None) -> Iterator[Opened]:
 
 def started_by(soname: str, family: Family | None) -> Iterator[Started]:
     """Return the programs that a library of this name starts, in an MPI of this family."""
-    table = load_table(OpenedTable, "opened.toml").started
+    table = load_rows(Started, "started", "opened.toml")
     return (r for r in table if family in r.families and r.by.fullmatch(soname))
 
 

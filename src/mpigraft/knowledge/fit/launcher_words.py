@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 
-from mpigraft.knowledge.reader import load_table, toml
+from mpigraft.knowledge.reader import load_rows, toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,9 @@ class LauncherWords:
         return next((flag for flag, options in names.items() if option in options), "")
 
 
-@dataclass(frozen=True, slots=True)
-class LauncherTable:
-    launcher: tuple[LauncherWords, ...] = ()
-
-
 @cache
 def _by_name() -> dict[str, LauncherWords]:
-    rows = load_table(LauncherTable, "launcher_words.toml").launcher
+    rows = load_rows(LauncherWords, "launcher", "launcher_words.toml")
     return {name: row for row in rows for name in row.names}
 
 

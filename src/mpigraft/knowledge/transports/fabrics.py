@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import NetDevice
-from mpigraft.knowledge.reader import load_table, toml
+from mpigraft.knowledge.reader import load_rows, toml
 
 UP = ("up", "active", "unknown", "")
 
@@ -26,14 +26,9 @@ class Fabric:
     ucx: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FabricTable:
-    fabric: tuple[Fabric, ...] = ()
-
-
 def fabrics() -> tuple[Fabric, ...]:
     """Return every row of fabrics.toml."""
-    return load_table(FabricTable, "fabrics.toml").fabric
+    return load_rows(Fabric, "fabric", "fabrics.toml")
 
 
 @dataclass(frozen=True, slots=True)

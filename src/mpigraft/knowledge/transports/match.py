@@ -22,9 +22,9 @@ from mpigraft.core.model import (
     Transport,
     TransportOffer,
 )
-from mpigraft.knowledge.reader import Document, load_document, read_table
+from mpigraft.knowledge.reader import Document, load_document, read_rows
 from mpigraft.knowledge.transports.fabrics import UP, devices_by_fabric, fabrics
-from mpigraft.knowledge.transports.rows import TransportRow, When, read_rows, read_tells
+from mpigraft.knowledge.transports.rows import TransportRow, When, read_tells, read_transports
 from mpigraft.knowledge.versions import version_numbers
 
 LOOPBACK = "lo"
@@ -73,7 +73,7 @@ class Facts:
 def transport_rows() -> tuple[TransportRow, ...]:
     """Return every row of transports.toml, read and checked once."""
     tells = read_tells(load_document("families.toml"))
-    rows = read_rows(load_document("transports.toml"), tells)
+    rows = read_transports(load_document("transports.toml"), tells)
     known = {issue.id for issue in issues()}
     for row in rows:
         for issue in row.issues:
@@ -88,14 +88,9 @@ def issues() -> tuple[KnownIssue, ...]:
     return read_issues(load_document("issues.toml"))
 
 
-@dataclass(frozen=True, slots=True)
-class IssueTable:
-    issue: tuple[KnownIssue, ...] = ()
-
-
 def read_issues(data: Document, file: str = "issues.toml") -> tuple[KnownIssue, ...]:
     """Read known issues. Raises UsageError for a wrong row."""
-    rows = read_table(IssueTable, data, file).issue
+    rows = read_rows(KnownIssue, "issue", data, file)
     for row in rows:
         try:
             re.compile(row.pattern)
@@ -168,8 +163,8 @@ def transport(row: TransportRow, facts: Facts) -> Transport:
 
 
 def matching_row(name: str, mpi: MpiInstall, facts: Facts) -> TransportRow:
-    """Find the row that applies, whatever it needs. Never two: read_rows refuses rows that overlap.
-    Raises MissingError where none does."""
+    """Find the row that applies, even if this machine lacks what it needs. Never two, since
+    read_transports refuses rows that overlap. Raises MissingError where none does."""
     candidates = [row for row in transport_rows() if (row.family, row.name) == (mpi.family, name)]
     for row in candidates:
         if not _excluded(row.when, mpi, facts):

@@ -10,7 +10,7 @@ from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family, Kind, Peer, Sign
-from mpigraft.knowledge.reader import Document, RowError, read_table, toml
+from mpigraft.knowledge.reader import Document, RowError, read_named, read_table, toml
 from mpigraft.knowledge.transports.fabrics import fabrics
 from mpigraft.knowledge.versions import Range
 
@@ -68,19 +68,9 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class TellTable:
-    tells: tuple[tuple[str, Tell], ...] = field(metadata=toml(rest=True))
-
-
-@dataclass(frozen=True, slots=True)
 class FamilyRow:
     like: str = ""  # the family whose tells it has too
-    tells: TellTable | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyTable:
-    families: tuple[tuple[str, FamilyRow], ...] = field(metadata=toml(rest=True))
+    tells: tuple[tuple[str, Tell], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,19 +190,9 @@ class TransportRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SignGroups:
-    groups: tuple[tuple[str, tuple[SignRow, ...]], ...] = field(metadata=toml(rest=True))
-
-
-@dataclass(frozen=True, slots=True)
 class TransportTable:
-    groups: SignGroups | None = None
+    groups: tuple[tuple[str, tuple[SignRow, ...]], ...] = ()
     transport: tuple[TransportRow, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EachRow:
-    words: Pairs = field(metadata=toml(rest=True))
 
 
 Tells = Mapping[Family, Mapping[str, Tell]]
@@ -222,18 +202,17 @@ Groups = Mapping[str, Sequence[SignRow]]
 def read_tells(families: Document, file: str = "families.toml") -> Tells:
     """Read every family's tells by name. Raises UsageError for a wrong one."""
     tells: dict[Family, dict[str, Tell]] = {}
-    for family, row in read_table(FamilyTable, families, file).families:
+    for family, row in read_named(FamilyRow, families, file).items():
         if family not in set(Family):
             raise UsageError.of("transports-family-unknown", file=file, family=family)
         if row.like and row.like not in tells:
             raise UsageError.of("transports-like-unknown", file=file, family=family, like=row.like)
         inherited = tells[Family(row.like)] if row.like else {}
-        own = row.tells.tells if row.tells else ()
-        tells[Family(family)] = inherited | {n: replace(tell, name=n) for n, tell in own}
+        tells[Family(family)] = inherited | {n: replace(tell, name=n) for n, tell in row.tells}
     return tells
 
 
-def read_rows(
+def read_transports(
     transports: Document, tells: Tells, file: str = "transports.toml"
 ) -> tuple[TransportRow, ...]:
     """Read every row. Raises UsageError for a wrong row, for an id that is repeated, and for two
@@ -241,7 +220,7 @@ def read_rows(
     tables = transports.get("transport", [])
     single = [one for number, table in enumerate(tables, 1) for one in _each(table, file, number)]
     document = read_table(TransportTable, {**transports, "transport": single}, file)
-    groups = dict(document.groups.groups) if document.groups else {}
+    groups = dict(document.groups)
     rows = tuple(
         _with_signs(row, groups, tells, f"{file}, row {row.id}") for row in document.transport
     )
@@ -264,7 +243,7 @@ def _each(table: Any, file: str, number: int) -> Iterator[Any]:
     if not isinstance(table["each"], list):
         raise UsageError.of("transports-each-not-list", where=where, value=table["each"])
     for n, words in enumerate(table["each"], 1):
-        named = dict(read_table(EachRow, words, f"{where}, each {n}").words)
+        named = read_named(str, words, f"{where}, each {n}")
         rest = {key: value for key, value in table.items() if key != "each"}
         yield _filled(rest, named, where)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
-from mpigraft.knowledge import load_table, toml
+from mpigraft.knowledge import load_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +17,9 @@ class Reason:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonTable:
-    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
-    reason: tuple[Reason, ...] = ()
-
-
 @cache
 def _rows() -> tuple[Reason, ...]:
-    return load_table(ReasonTable, "reasons.toml").reason
+    return load_rows(Reason, "reason", "reasons.toml")
 
 
 def waiting_reason(code: str) -> str:
