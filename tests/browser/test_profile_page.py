@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.report.profile.page import render_profile_page
-from tests.browser.chromium import Browser, overflow
+from tests.browser.chromium import Browser, draw_all, overflow
 from tests.builders.profiles import a_profile
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,10 @@ def test_it_opens_offline_without_a_complaint(
     assert int(browser.ask("document.querySelectorAll('svg.heat').length")) == 2
     cells = "document.querySelector('svg.heat path').getBoundingClientRect()"
     assert float(browser.ask(f"{cells}.width")) > 20
-    bars = "[...document.querySelectorAll('td.bar rect.moving')]"
+    assert draw_all(browser) == 0  # bars are no curves
+    bars = "document.querySelectorAll('.chart .moving rect').length"
+    assert int(browser.ask(bars)) == ranks
+    bars = "[...document.querySelectorAll('td.bar .moving')]"
     assert int(browser.ask(f"{bars}.filter(x => x.getBoundingClientRect().width > 1).length")) > 5
     browser.picture(tmp_path / "page.png")
 

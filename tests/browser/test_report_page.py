@@ -60,7 +60,7 @@ def test_the_check_for_complaints_can_fail(browser: Browser, page: Path, tmp_pat
     text = page.read_text(encoding="utf-8")
     bad = tmp_path / "bad.html"
     extra = '<img src="http://192.0.2.1/x.png"><script>document.title = "ran"</script>'
-    bad.write_text(text.replace("<main>", f"<main>{extra}"), encoding="utf-8")
+    bad.write_text(text.replace("</header>", f"</header>{extra}"), encoding="utf-8")
     browser.open(bad)
     complaints = "".join(browser.complaints())
     assert "img-src" in complaints

@@ -47,7 +47,7 @@ def command(
       mpigraft history --fail-on slower --junit history.xml
     """
     from mpigraft.cli.report import check, write
-    from mpigraft.report import History
+    from mpigraft.report import History, render_history
     from mpigraft.store import Store
 
     if fail_on not in (None, *GATES):
@@ -66,7 +66,7 @@ def command(
     else:
         data.show(common.console())
     if output:
-        write(output, data.html())
+        write(output, render_history(data))
         tell(f"wrote {output}")
     if junit:
         write(junit, data.junit().decode())

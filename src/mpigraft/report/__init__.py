@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mpigraft.report.node import print_node as print_node
     from mpigraft.report.overtime.across import Across as Across
     from mpigraft.report.overtime.history import History as History
+    from mpigraft.report.overtime.page import render_history as render_history
     from mpigraft.report.paper.figures import render_figures as render_figures
     from mpigraft.report.profile.exchanges import exchange_lines as exchange_lines
     from mpigraft.report.profile.exchanges import phase_lines as phase_lines

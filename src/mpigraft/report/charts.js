@@ -99,7 +99,7 @@ const Charts = (() => {
     return span > 5 ? every.filter((v) => Math.round(log(v)) % 2 === 0) : every;
   }, 0.06);
 
-  const ratioAxis = (values) => axis(known(values).concat([0.8, 1.25]), (span) => {
+  const ratioAxis = (values, least = 1.25) => axis(known(values).concat([1 / least, least]), (span) => {
     if (span > 2.2) return [1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1e3, 1e4];
     if (span > 1.1) return [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100];
     if (span > 0.5) return [0.1, 0.2, 0.5, 1, 2, 5, 10];
@@ -116,6 +116,8 @@ const Charts = (() => {
   }
 
   const countAxis = (counts) => ({ ...axis(counts, () => counts, 0.06), text: String });
+
+  const linearAxis = (range, marks, words) => ({ linear: true, range, marks: marks || fine(range), text: words || short });
 
   // A few wild intervals must not flatten all curves: the widest tenth may leave the panel.
   function common(pairs) {
@@ -161,10 +163,10 @@ const Charts = (() => {
   } });
 
   const scalesOf = (box, xaxis, yaxis) => {
-    const domain = ({ range }) => range.map((v) => 10 ** v);
+    const scale = (axis) => (axis.linear ? { domain: axis.range } : { type: "log", domain: axis.range.map((v) => 10 ** v) });
     return {
-      x: Plot.scale({ x: { type: "log", domain: domain(xaxis), range: [0, box.w] } }),
-      y: Plot.scale({ y: yaxis ? { type: "log", domain: domain(yaxis), range: [box.h, 0], clamp: true } : { domain: [0, box.h], range: [0, box.h] } }),
+      x: Plot.scale({ x: { ...scale(xaxis), range: [0, box.w] } }),
+      y: Plot.scale({ y: yaxis ? { ...scale(yaxis), range: [box.h, 0], clamp: true } : { domain: [0, box.h], range: [0, box.h] } }),
     };
   };
 
@@ -204,7 +206,7 @@ const Charts = (() => {
     if (spec.margin) marks.push(Plot.rect([0], styled("margin", { x1: left, x2: right, y1: 1 / (1 + spec.margin), y2: 1 + spec.margin })));
     marks.push(Plot.ruleY([...spec.yaxis.marks.filter((v) => v !== 1 || !spec.ratio), scales.y.domain[0]], styled("grid", {})));
     if (spec.ratio) marks.push(Plot.ruleY([1], styled("one", {})));
-    marks.push(Plot.axisY(spec.yaxis.marks, { anchor: "left", tickSize: 0, tickPadding: 5, text: short, label: null }));
+    marks.push(Plot.axisY(spec.yaxis.marks, { anchor: "left", tickSize: 0, tickPadding: 5, text: spec.yaxis.text || short, label: null }));
     let last = -Infinity;
     const named = spec.bare ? [] : spec.xaxis.marks.filter((mark) => {
       const fits = X(mark) - last >= 6.4 * spec.xaxis.text(mark).length + 4;
@@ -216,7 +218,9 @@ const Charts = (() => {
       marks.push(Plot.ruleY([spec.peak[0]], styled("peak", {})));
       marks.push(Plot.text([`100 % of ${spec.peak[1]}`], styled("note", { text: (d) => d, y: spec.peak[0], frameAnchor: "left", textAnchor: "start", dx: 4, dy: -7 })));
     }
-    for (const one of spec.curves) {
+    marks.push(...(spec.marks || []));
+    for (const p of spec.points || []) hits.push([box.x + X(p.x), box.y + Y(p.y), null, p.words]);
+    for (const one of spec.curves || []) {
       marks.push(...curveMarks(one));
       for (const p of one.points.filter(Boolean)) hits.push([box.x + X(p.x), box.y + Y(p.y), one.name, p.words]);
     }
@@ -245,7 +249,7 @@ const Charts = (() => {
     ruler.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     return ruler.measureText(words).width;
   };
-  const room = (shown) => 26 + Math.max(...shown.map((n) => textWidth(label(n))));
+  const room = (shown) => 26 + Math.max(0, ...shown.map((n) => textWidth(label(n))));
   // A name that is too long for its place loses its middle: both ends tell names apart.
   const fitted = (name, most) => {
     let kept = name.length;
@@ -256,13 +260,25 @@ const Charts = (() => {
 
   // The names below a figure that is too narrow to have them at the ends of its curves.
   function legend(shown, top, width) {
-    const wide = Math.min(width, 12 + Math.max(...shown.map((n) => 36 + textWidth(label(n)))));
+    const wide = Math.min(width, 12 + Math.max(0, ...shown.map((n) => 36 + textWidth(label(n)))));
     const columns = Math.max(1, Math.floor(width / wide));
     const parts = shown.map((name, i) => {
       const [x, y] = [(i % columns) * wide + 4, top + 18 * Math.floor(i / columns)];
       return curve(name, tag("path", { d: `M${x} ${y}h22`, class: "line", "stroke-dasharray": DASHES[data.names[name].variant % DASHES.length] }) + text(x + 27, y + 4, label(name), { class: "name" }));
     });
     return [parts.join(""), 18 * Math.ceil(shown.length / columns) + 8];
+  }
+
+  // One panel over the whole width. Names are at the ends of the curves, or below them where they
+  // would leave no room to these; `xaxis` is a function of whether they would.
+  function single(width, compact, spec) {
+    const shown = (spec.curves || []).map((c) => c.name);
+    const narrow = width < 520 || room(shown) > 0.34 * width;
+    const height = spec.height || Math.max(compact ? 220 : narrow ? 280 : 340, 60 + 15 * (narrow ? 0 : shown.length));
+    const [key, below] = narrow && shown.length ? legend(shown, height + 10, width) : ["", 0];
+    const hits = [];
+    const box = { x: 46, y: 14, w: width - 46 - (narrow || !shown.length ? 12 : room(shown)), h: height - 14 - 34 };
+    return picture(width, height + below, panel(box, { ...spec, xaxis: spec.xaxis(narrow), labels: !narrow && shown.length }, hits) + key, hits);
   }
 
   // A point for each size, and none where a size that others have is missing.
@@ -282,19 +298,12 @@ const Charts = (() => {
         return { x: size, y: cell[VALUE], low: pair ? pair[0] : null, high: pair ? pair[1] : null, words: describe(section, g.name, size, cell) };
       }),
     }));
-    const shown = curves.map((c) => c.name);
-    if (!shown.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
-    const narrow = width < 520 || room(shown) > 0.34 * width; // else the names would leave no room to the curves
-    const [key, below] = narrow ? legend(shown, 290, width) : ["", 0];
-    const height = Math.max(compact ? 220 : narrow ? 280 : 340, 60 + 15 * (narrow ? 0 : shown.length));
+    if (!curves.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
     const points = curves.flatMap((c) => c.points.filter(Boolean));
     const values = [...points.map((p) => p.y), ...common(points.filter((p) => p.low).map((p) => [p.low, p.high]))];
     if (section.peak && Math.max(...values) > section.peak[0] / 5) values.push(section.peak[0]);
-    const hits = [];
-    const right = narrow ? 12 : room(shown);
-    const box = { x: 46, y: 12, w: width - 46 - right, h: height - 12 - 34 };
-    const xaxis = sizeAxis(section.sizes, narrow ? 5 : width < 760 ? 4 : 2);
-    return picture(width, height + below, panel(box, { xaxis, yaxis: valueAxis(values), curves, labels: !narrow, peak: section.peak }, hits) + key, hits);
+    const xaxis = (narrow) => sizeAxis(section.sizes, narrow ? 5 : width < 760 ? 4 : 2);
+    return single(width, compact, { xaxis, yaxis: valueAxis(values), curves, peak: section.peak });
   }
 
   // ---- ratios: a small panel for each configuration
@@ -307,6 +316,7 @@ const Charts = (() => {
   const reach = (points) => known([...points.map((p) => p.y), ...common(points.filter((p) => p.low > 0).map((p) => [p.low, p.high]))]);
 
   function ratio(section, width, compact) {
+    if (!section.curve) return forest(section, width);
     const groups = compared(section).groups.filter((g) => !state.hidden.has(g.name));
     if (!groups.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
     const most = Math.max(1, Math.min(4, Math.floor(width / 215)));
@@ -362,5 +372,5 @@ const Charts = (() => {
     return picture(width, height, part(box, scales, marks) + labels.join(""), hits);
   }
 
-  return { data, state, names, VERDICT, VALUE, RATIO, LOW, ROUNDS, absolute, ratio, forest, compared, describe, times, figure, bytes, factor, geometric, known, panel, valueAxis, ratioAxis, countAxis, reach, picture, legend, text, esc };
+  return { data, state, names, VERDICT, VALUE, RATIO, LOW, ROUNDS, absolute, ratio, compared, describe, times, figure, bytes, factor, geometric, known, panel, single, styled, valueAxis, ratioAxis, countAxis, linearAxis, reach, picture, legend, text, esc };
 })();

@@ -1,4 +1,4 @@
-"""The figures that the report's charts draw, once, as JSON.
+"""The figures that the report's charts draw, once.
 
 The interval on an absolute value is that of the rounds' median by order statistics, which asks
 nothing of the distribution: of n sorted values the k-th from either end enclose the median
@@ -9,7 +9,6 @@ with probability 1 - 2 P(Binomial(n, 1/2) < k) (Conover, Practical Nonparametric
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 from mpigraft.analysis import labels_of, values_by_size
 from mpigraft.core import numbers
 from mpigraft.core.model import Better, Cell, CellGroup, ValueRow
-from mpigraft.report import matrix, peaks
+from mpigraft.report import growth, matrix, peaks
 from mpigraft.report.contents import ReportData
 from mpigraft.report.scaling import Card, View, cards, missing_places
 from mpigraft.report.wording import labels
@@ -27,23 +26,19 @@ from mpigraft.report.wording.counts import Section
 Bands = dict[tuple[str, ...], dict[int, tuple[float, float]]]
 
 
-def curves(data: ReportData) -> str:
-    """JSON that is safe inside a script element: every `<` is written as an escape."""
+def curves(data: ReportData) -> dict[str, Any]:
+    """Return what the page's script draws."""
     baseline = data.comparison.baseline
     every = cards(data.comparison)
     parts = [section for card in every for section in card.sections]
     index = {id(section): number for number, section in enumerate(parts)}
     known = peaks.known(data)
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
-    styles = labels.styles(names)
     bands, measured = launch_bands(data), sizes_of(data.values)
-    document = {
+    return {
         "baseline": baseline,
         "order": names,
-        "names": {
-            name: {"label": label, "hue": styles[name][0], "variant": styles[name][1]}
-            for name, label in labels.short(names).items()
-        },
+        "names": labels.looks(labels.short(names)),
         "margin": data.margin,
         "sections": [
             _section(s, baseline, bands, peaks.of(s, known)) | {"breaks": _breaks(s, measured)}
@@ -52,9 +47,8 @@ def curves(data: ReportData) -> str:
         "cards": [[index[id(section)] for section in card.sections] for card in every],
         "views": [_view(card, view, index, measured) for card in every for view in card.views],
         "maps": matrix.values(data),
+        "plots": growth.plots(data),
     }
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def has_curve(section: Section) -> bool:

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import count
 from typing import Any
 
 from mpigraft.analysis import LAW_REACH, LAWS, Growth, Law, fit_growth
@@ -14,13 +15,15 @@ from mpigraft.core.model import LAYOUT_PATTERN, EvidenceRecord, RankRecord
 from mpigraft.core.serialize import plain
 from mpigraft.native import STARTUP
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures.growth_picture import picture
 from mpigraft.report.findings import labels
+from mpigraft.report.html.document import chart
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Figure, Table
 from mpigraft.report.wording import words
 
 SHARED = "ranks shared cores"
+STEPS = 48  # pieces of the curve of a law
+PREDICTED = "predicted, not measured"
 UNKNOWN = "whether ranks had a core each is not known"
 
 
@@ -162,8 +165,14 @@ def _left_out(one: Growth) -> Iterator[str]:
 
 def figures(data: ReportData) -> tuple[Figure, ...]:
     """Give what was measured, the law, and what it predicts; why there is no law, for some."""
+    plotted = count()
     return tuple(
-        Figure(title(one), tuple(sentences(one)), partial(_html, one), subject=one.configuration)
+        Figure(
+            title(one),
+            tuple(sentences(one)),
+            partial(_html, one, next(plotted) if one.law else None),
+            subject=one.configuration,
+        )
         for one in growths_to_show(data)
     )
 
@@ -171,14 +180,43 @@ def figures(data: ReportData) -> tuple[Figure, ...]:
 # ------------------------------------------------------------------ page
 
 
-def _html(one: Growth) -> Html:
-    """Render a picture and a table of a series with a law; else why it has none."""
-    if one.law is None:
+def plots(data: ReportData) -> list[dict[str, Any]]:
+    """Return what the page's script draws of each series with a law. Nobody may take a prediction
+    for a measurement: each point says which it is."""
+    return [_plot(one, one.law) for one in growths_to_show(data) if one.law]
+
+
+def _plot(one: Growth, law: Law) -> dict[str, Any]:
+    measured = [(p.ranks, p.value, (p.lowest, p.highest)) for p in one.points]
+    predicted = [(p.ranks, p.value, (p.low, p.high)) for p in one.predictions]
+    first, last = measured[0][0], measured[-1][0]
+    reach = max(ranks for ranks, *_ in (*measured, *predicted))
+    steps = {first * (reach / first) ** (k / STEPS) for k in range(STEPS + 1)} | {last}
+    return {
+        "unit": f"{one.metric}, {one.unit}",
+        "last": last,
+        "law": [(p, law.at(p)) for p in sorted(steps)],
+        **{
+            kind: [
+                (x, y, *bounds, f"{x} ranks: {numbers.number(y)} {numbers.span(bounds)}, {word}")
+                for x, y, bounds in own
+            ]
+            for kind, own, word in (
+                ("measured", measured, "measured"),
+                ("predicted", predicted, PREDICTED),
+            )
+        },
+    }
+
+
+def _html(one: Growth, index: int | None) -> Html:
+    """Render a chart and a table of a series with a law; else why it has none. `index` is that of
+    its plot."""
+    if one.law is None or index is None:
         return el("p", foreign(f"No law: {one.refused}."), class_="sub")
-    alt = f"{title(one)}. The table that follows has the same figures."
-    caption = el("figcaption", foreign(f"Law: {formula(one.law)} ({one.why})."))
+    caption = f"Law: {formula(one.law)} ({one.why})."
     reasons = (el("p", foreign(reason), class_="sub") for reason in _left_out(one))
-    return join(el("figure", picture(one, alt), caption), _table(one), *reasons)
+    return join(chart("growth", f"{title(one)}.", caption, data_plot=index), _table(one), *reasons)
 
 
 def _table(one: Growth) -> Html:

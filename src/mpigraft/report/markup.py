@@ -76,8 +76,7 @@ def table(
     return scrolling(el("table", *parts, **attributes))
 
 
-def scrolling(content: Html, label: str | None = None) -> Html:
-    """Render a box that scrolls when its content is too wide. With a label, keys reach and
-    scroll it without the page's script, which does so for others."""
-    reach = {"tabindex": 0, "role": "group", "aria_label": label} if label else {}
-    return el("div", content, class_="scroll", **reach)
+def scrolling(content: Html) -> Html:
+    """Render a box that scrolls when its content is too wide; the page's script lets keys reach
+    it."""
+    return el("div", content, class_="scroll")

@@ -14,10 +14,9 @@
 
   function drawBox(box, width, compact) {
     const wide = width || Math.max(Math.floor(box.clientWidth), 280);
-    const section = data.sections[Number(box.dataset.section)];
-    const kind = box.dataset.kind;
-    const make = kind === "scaling" ? Scaling.draw : !section.curve ? Charts.forest : kind === "absolute" ? Charts.absolute : Charts.ratio;
-    const [svg, points] = make(kind === "scaling" ? data.views[Number(box.dataset.view)] : section, wide, compact);
+    const { kind, section, view, plot } = box.dataset;
+    const figures = section ? data.sections[section] : view ? data.views[view] : data.plots[plot];
+    const [svg, points] = { ...Charts, ...Plots, scaling: Scaling.draw }[kind](figures, wide, compact);
     box.innerHTML = svg;
     hits.set(box, points);
     box.dataset.drawn = "";
@@ -154,7 +153,7 @@
     });
   }
 
-  for (const map of every("svg.heat")) {
+  for (const map of every("svg.heat[data-map]")) {
     const figures = data.maps[Number(map.dataset.map)];
     const grid = map.querySelector("g");
     const pace = (value, worse) => {

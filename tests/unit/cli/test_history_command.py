@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
@@ -108,10 +110,17 @@ def test_page_marks_the_change_and_escapes_names(run: Run, tmp_path: Path) -> No
     page = tmp_path / "history.html"
     assert run("history", "-o", str(page)).code == 0
     text = page.read_text()
-    assert "<script" not in text
+    assert text.count("<script") == 2  # the page's own, and its figures
     assert "evil&lt;script&gt;" in text
-    assert "http://" not in text.replace("http://www.w3.org", "")
     assert text == (run("history", "-o", str(page)), page.read_text())[1]
+
+
+def figures(page: str) -> dict[str, Any]:
+    """What the page's script draws."""
+    found = re.search(r'<script type="application/json" id="curves">(.*?)</script>', page)
+    assert found is not None
+    document: dict[str, Any] = json.loads(found[1])
+    return document
 
 
 @pytest.mark.usefixtures("store")
@@ -119,8 +128,14 @@ def test_page_has_a_line_for_each_configuration(run: Run, tmp_path: Path) -> Non
     page = tmp_path / "history.html"
     run("history", "-o", str(page))
     text = page.read_text()
-    assert text.count("<polyline") == 2
-    assert text.count('class="mark"') == 1
+    (plot,) = figures(text)["plots"]
+    assert [(line["name"], len(line["points"])) for line in plot["lines"]] == [
+        ("mpich/ucx", 12), ("openmpi/ob1-sm", 12),
+    ]  # fmt: skip
+    assert plot["lines"][1]["points"][8][1] == pytest.approx(1 / 1.2, rel=0.02)
+    assert [number for _, number in plot["changes"]] == [1]
+    assert "Scripts are off" in text
+    assert len(re.findall(r'<th scope="row">2026-01-\d\d</th>', text)) == 12  # without scripts
     assert "Changed: kernel 6.1.0-28-amd64 -&gt; 6.12.1" in text
 
 

@@ -336,7 +336,7 @@ def test_a_curve_has_a_gap_where_a_size_is_missing() -> None:
         pieces = {c.name: [[dot.x for dot in p] for p in c.pieces] for c in panel.curves}
         assert pieces[name] == [[8], [65536], [1 << 22]]
         assert pieces[groups[1].configuration] == [[8, 1024, 65536], [1 << 22]]
-    (section,) = json.loads(curves(data))["sections"]
+    (section,) = json.loads(json.dumps(curves(data)))["sections"]
     assert [section["sizes"][n] for n in section["breaks"]] == [65536]
 
 
@@ -362,7 +362,7 @@ def test_a_view_has_a_gap_where_only_the_baseline_ran() -> None:
     for panel in next(paper_figures(data)).panels:
         assert panel.marks == (1, 2, 16)
         assert {tuple(map(len, curve.pieces)) for curve in panel.curves} == {(1, 1)}
-    views = json.loads(curves(data))["views"]
+    views = json.loads(json.dumps(curves(data)))["views"]
     assert [view["x"] for view in views] == [[1, 2, 16], [1, 16]]
     assert views[0]["at"][1] is None
 

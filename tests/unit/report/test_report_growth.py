@@ -50,7 +50,7 @@ def test_every_form_says_what_is_predicted() -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
     page = html.render_html(data)
     assert "predicted" in page
-    assert shows(page, "stroke-dasharray=", "6 5")
+    assert 'data-kind="growth"' in page
     assert shows(markdown.render_markdown(data), "PREDICTED", "not measured", "16")
     document = json.loads(as_json.render_json(data))
     jsonschema.validate(document, SCHEMA)
@@ -60,13 +60,24 @@ def test_every_form_says_what_is_predicted() -> None:
     assert one["law"]["form"] in ("a + b log2 p", "a + b p^c")
 
 
+def test_a_point_says_whether_it_was_measured() -> None:
+    (plot,) = growth.plots(grown())
+    assert [point[0] for point in plot["measured"]] == list(NODES)
+    assert [point[0] for point in plot["predicted"]] == [16, 32]
+    assert all(point[4].endswith(", measured") for point in plot["measured"])
+    assert all(point[4].endswith(growth.PREDICTED) for point in plot["predicted"])
+    assert (plot["last"], plot["law"][0][0], plot["law"][-1][0]) == (8, 1, 32)
+    assert plot["last"] in [ranks for ranks, _ in plot["law"]]  # the dashed line begins there
+
+
 def test_ranks_that_shared_the_machines_cores_are_refused() -> None:
     data = grown(per_node=4)
     shown = on_terminal(data)
     assert shows(" ".join(shown.split()), "no law", "takes 4", "numbers", "ranks", "0")
     assert shows(" ".join(shown.split()), "ranks shared", "1x4", "2x4", "3x4", "4x4", "8x4")
     assert "PREDICTED" not in shown
-    assert 'stroke-dasharray="6 5"' not in html.render_html(data)
+    assert 'data-kind="growth"' not in html.render_html(data)
+    assert growth.plots(data) == []
     (one,) = json.loads(as_json.render_json(data))["growth"]
     assert one["law"] is None
 

@@ -71,7 +71,7 @@ def test_only_a_pair_on_two_nodes_has_the_line(
     (section,) = sections(data.comparison)
     peak = peaks.of(section, peaks.known(data))
     assert (peak[0] if peak else None) == megabytes
-    (drawn,) = json.loads(curves(data))["sections"]
+    (drawn,) = json.loads(json.dumps(curves(data)))["sections"]
     assert (drawn["peak"] or [None])[0] == megabytes
 
 

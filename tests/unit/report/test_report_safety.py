@@ -155,7 +155,7 @@ def test_a_record_that_is_no_object_is_shown_and_fails_nothing(broken: str) -> N
 
 
 def figures(data: ReportData) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(curves(data))
+    found: dict[str, Any] = json.loads(json.dumps(curves(data)))
     return found
 
 

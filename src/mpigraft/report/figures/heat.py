@@ -1,4 +1,4 @@
-"""Heat maps of the links between nodes: figures in a table for a few nodes, a picture for more.
+"""Heat maps: of the links between nodes figures in a table for a few, a picture for more.
 
 The picture has one path for each step of slowness, in which neighbours in a row are one piece, so
 that 512 nodes make five elements and not 262 144. Steps rather than a scale: an eye tells five
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -48,10 +49,10 @@ def html(matrix: PairMatrix, title: str, index: int) -> Html:
     begins = f" Names begin with {begin}." if begin else ""
     caption = el("figcaption", foreign(f"{note}{begins}"))
     alt = f"{title}. The table that follows has the slowest links."
-    return el(
-        "figure", scrolling(_picture(matrix, short, alt, index)), _legend(), caption,
-        _slowest(matrix),
-    )  # fmt: skip
+    worse, nodes = matrix.worse, matrix.nodes
+    kinds = ((_kind((a, b), worse) for b in nodes) for a in nodes)
+    picture = grid_picture(short, kinds, alt, index)
+    return el("figure", picture, _legend(), caption, _slowest(matrix))
 
 
 def values(matrix: PairMatrix) -> dict[str, Any]:
@@ -112,6 +113,11 @@ def _cell(pair: Pair, links: dict[Pair, float], worse: dict[Pair, float], unit: 
 def _legend() -> Html:
     bounds = ["as the median or faster", *(f"up to {x:g}" for x in STEPS[1:]), "more"]
     bounds[1] += " times slower"
+    return legend(bounds)
+
+
+def legend(bounds: Iterable[str]) -> Html:
+    """Render what each step of colour means, from none on."""
     keys = (el("span", el("i", class_=f"h{k}"), f" {text}") for k, text in enumerate(bounds))
     return el("p", *keys, class_="legend heat")
 
@@ -131,26 +137,30 @@ def _short(nodes: tuple[str, ...]) -> tuple[list[str], str]:
     return [node[len(begin) :] for node in nodes], begin
 
 
-def _picture(matrix: PairMatrix, short: list[str], alt: str, index: int) -> Html:
-    count = len(short)
+def grid_picture(
+    names: Sequence[str], kinds: Iterable[Iterable[str]], alt: str, index: int | None = None
+) -> Html:
+    """Render a square of cells, `names` at its left and above it. `kinds` has the kind of each
+    cell, row by row; `index` is that of its figures in the page, for the tooltip."""
+    count = len(names)
     cell = min(SIDE / count, LARGEST)
-    margin = 10 + 0.62 * LABEL * max(map(len, short))
+    margin = 10 + 0.62 * LABEL * max(map(len, names))
     side = count * cell
     every = math.ceil(LABEL / cell)
-    names = [
+    texts = [
         text
-        for place, name in enumerate(short)
+        for place, name in enumerate(names)
         if place % every == 0
         for text in _names(name, margin, margin + (place + 0.5) * cell)
     ]
     whole = f"{margin + side + 2:.0f}"
     place_of = f"translate({margin:.1f} {margin:.1f}) scale({cell:.4g})"
-    grid = el("g", *_pieces(matrix), transform=place_of)
-    return el(
-        "svg", *names, grid, viewBox=f"0 0 {whole} {whole}", role="img", aria_label=alt,
+    grid = el("g", *_pieces(kinds, count), transform=place_of)
+    return scrolling(el(
+        "svg", *texts, grid, viewBox=f"0 0 {whole} {whole}", role="img", aria_label=alt,
         class_="heat", data_map=index, width="100%",
         style=f"max-width:{whole}px;min-width:{min(margin + side, NARROWEST):.0f}px",
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _names(name: str, margin: float, at: float) -> tuple[Html, Html]:
@@ -161,13 +171,12 @@ def _names(name: str, margin: float, at: float) -> tuple[Html, Html]:
     return row, el("text", foreign(name), transform=turned, dy=".35em", class_="up")
 
 
-def _pieces(matrix: PairMatrix) -> list[Html]:
+def _pieces(kinds: Iterable[Iterable[str]], count: int) -> list[Html]:
     """Render the ground, then a path for each kind of cell; one unit is one cell."""
-    worse, count = matrix.worse, len(matrix.nodes)
     paths: dict[str, list[str]] = defaultdict(list)
-    for row, a in enumerate(matrix.nodes):
+    for row, own in enumerate(kinds):
         column = 0
-        for kind, run in groupby(_kind((a, b), worse) for b in matrix.nodes):
+        for kind, run in groupby(own):
             wide = sum(1 for _ in run)
             paths[kind].append(f"M{column} {row}h{wide}v1h-{wide}z")
             column += wide

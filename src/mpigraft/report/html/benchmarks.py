@@ -14,6 +14,7 @@ from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import has_curve
 from mpigraft.report.html import overview
+from mpigraft.report.html.document import chart
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.scaling import Card, View
 from mpigraft.report.wording import words
@@ -109,8 +110,8 @@ def scaling(card: Card, view: View, number: int, data: ReportData, *, title: boo
         head = el("p", el("b", card.benchmark), foreign(f", {view.series}"), class_="head")
         below = text.removeprefix(named)
         below = below[:1].upper() + below[1:]
-        return join(head, _chart("scaling", text, below, data_view=number))
-    return _chart("scaling", text, f"{text} {caption(data)}", data_view=number)
+        return join(head, chart("scaling", text, below, data_view=number))
+    return chart("scaling", text, f"{text} {caption(data)}", data_view=number)
 
 
 def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
@@ -124,7 +125,7 @@ def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
     facts = caption(data)
     if not has_curve(section):
         return [
-            _chart(
+            chart(
                 "ratio",
                 f"Ratio of {count} configurations to {data.comparison.baseline} with intervals.",
                 f"Ratio to the baseline.{intervals} Grey stripe: the margin around 1. {facts}",
@@ -134,13 +135,13 @@ def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
     bars = " Bands: 95 % interval of the launches' median." if known else ""
     figures = words.in_unit(section.quantity.capitalize(), section.unit)
     return [
-        _chart(
+        chart(
             "absolute",
             f"{section.quantity} of {count + 1} configurations over message size.",
             f"{figures} over message size.{bars} {facts}",
             data_section=index,
         ),
-        _chart(
+        chart(
             "ratio",
             f"Ratio of each of {count} configurations to {data.comparison.baseline} over size.",
             f"Ratio to the baseline over message size, one panel each.{intervals} "
@@ -148,9 +149,3 @@ def _charts(section: Section, index: int, data: ReportData) -> list[Html]:
             data_section=index,
         ),
     ]
-
-
-def _chart(kind: str, alt: str, words_below: str, **numbers: int) -> Html:
-    label = f"{alt} The tables that follow have the same figures."
-    box = el("div", class_="chart", data_kind=kind, role="img", aria_label=label, **numbers)
-    return el("figure", box, el("figcaption", foreign(words_below)))

@@ -1,19 +1,9 @@
-"""The report as one HTML file that opens offline and can be published as it is.
-
-Everything is inside: style, figures and one script. The page's own policy lets no request out and
-no other script run: the script is allowed by its hash. Each figure is in the file once. Verdicts,
-ratios and evidence need no scripts; charts are drawn by `charts.js` and `scaling.js` when
-they come into view, tables of all figures by `tables.js` when they are opened or printed, and
-`page.js` and `controls.js` answer the reader.
-"""
+"""The page of a campaign: its parts in the shell of `document.py`."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import itertools
 from collections.abc import Sequence
-from importlib import resources
 
 import mpigraft
 from mpigraft.analysis import reason_of
@@ -29,6 +19,7 @@ from mpigraft.report.curves import curves
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.html import benchmarks, controls, evidence, overview, provenance, winners
+from mpigraft.report.html.document import header, main, nav, render_document, section
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.redaction import hide_folders, hosts_of, redactor, users_of
@@ -38,14 +29,6 @@ from mpigraft.report.table import Figure
 from mpigraft.report.tables import baseline_table
 from mpigraft.report.wording import words
 
-LIBRARY = "vendor/plot.min.js"  # Observable Plot, which draws the charts
-SCRIPTS = (
-    "charts.js",
-    "scaling.js",
-    "tables.js",
-    "controls.js",
-    "page.js",
-)  # in the order of their needs
 NO_SCRIPTS = (
     "Scripts are off: charts and the tables of all figures are not drawn. Verdicts and ratios "
     "stand below, and mpigraft compare --markdown --full prints every figure."
@@ -56,18 +39,16 @@ NAMED = 6  # nodes, or runs of nodes, that the header names
 def render_html(data: ReportData, *, public: bool = False) -> str:
     """Write the whole file. The same data give the same text, byte for byte. `public`: without
     folders and names of hosts and users, which say nothing outside of the site."""
-    script = _inline("".join(_resource(name) for name in (LIBRARY, *SCRIPTS)))
-    figures = el("script", Html(curves(data)), type="application/json", id="curves")
     place = next(node_type(data), "") if public else ""
     title = f"MPI configurations on {place}" if place else _title(data)
-    parts = (_header(data, title), _nav(data), el("main", *_main(data)), _footer(data), figures)
-    shown = (Html(hide_homes(part)) for part in parts)  # of escaped text: it only takes away
-    if public:
-        shown = (Html(hide_folders(part)) for part in shown)
-    body = el("body", *shown, el("script", Html(script)))
-    page = el("html", _head(data, script, title), body, lang="en")
-    text = f"<!doctype html>\n{page}\n"
+    parts = (_header(data, title), _nav(data), main(_sections(data)), _footer(data))
+    hide = _hide_all if public else hide_homes
+    text = render_document(f"{title} ({_name(data)})", parts, curves(data), hide)
     return _struck(data, text) if public else text
+
+
+def _hide_all(text: str) -> str:
+    return hide_folders(hide_homes(text))
 
 
 def _struck(data: ReportData, text: str) -> str:
@@ -77,38 +58,6 @@ def _struck(data: ReportData, text: str) -> str:
     rest = data.configurations, data.allocations, data.launches, data.values, data.evidence
     side = Measured(data.campaign, *rest)
     return redactor(hosts_of(side), users_of(side, [text.encode()]))(text.encode()).decode()
-
-
-def _resource(name: str) -> str:
-    return resources.files("mpigraft.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _inline(script: str) -> str:
-    """Write a script that cannot end itself. `<\\/` means `</` in a string and in a pattern,
-    the only places where JavaScript can have it."""
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _hash(script: str) -> str:
-    """Return its name in a Content-Security-Policy (W3C CSP Level 3, 2.3.1)."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-def _head(data: ReportData, script: str, title: str) -> Html:
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
-        f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
-    )
-    return el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
-        el("title", foreign(hide_homes(f"{title} ({_name(data)})"))),
-        el("style", Html(_resource("page.css"))),
-    )
 
 
 def _name(data: ReportData) -> str:
@@ -147,18 +96,13 @@ def _header(data: ReportData, title: str) -> Html:
         ("allocations", spans if spans > 1 else 0),
         (when, campaign.created[:10] if campaign else ""),
     ]
-    terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
     answer = headline(comparison) or comparison.summary or ("Nothing was compared.",)
-    first, *others = answer
-    return el(
-        "header",
-        el("a", "Skip to the results", href="#glance", class_="skip"),
-        el("p", foreign(f"mpigraft report, campaign {_name(data)}"), class_="kicker"),
-        el("h1", foreign(title)),
-        el("p", foreign(words.unbroken(first)), class_="answer"),
-        el("ul", *(el("li", foreign(words.unbroken(line))) for line in others)) if others else None,
-        el("dl", *terms, class_="facts"),
-        el("noscript", el("p", NO_SCRIPTS)) if comparison.groups else None,
+    return header(
+        f"mpigraft report, campaign {_name(data)}",
+        title,
+        [words.unbroken(line) for line in answer],
+        facts,
+        NO_SCRIPTS if comparison.groups else None,
     )
 
 
@@ -175,7 +119,7 @@ def _nav(data: ReportData) -> Html:
         ("machine", "Machine"),
         ("method", "Method"),
     ]
-    return el("nav", *(el("a", text, href=f"#{to}") for to, text in links), aria_label="Sections")
+    return nav(links)
 
 
 def _label(card: Card, every: tuple[Card, ...]) -> str:
@@ -188,34 +132,33 @@ def _label(card: Card, every: tuple[Card, ...]) -> str:
     return name if len({one.buffers for one in alike}) == 1 else f"{name} {card.buffers}"
 
 
-def _main(data: ReportData) -> list[Html]:
+def _sections(data: ReportData) -> list[Html]:
     every = cards(data.comparison)
     numbers_of = {
-        id(section): number
-        for number, section in enumerate(section for card in every for section in card.sections)
+        id(one): number for number, one in enumerate(one for card in every for one in card.sections)
     }
     first_views = [0, *itertools.accumulate(len(card.views) for card in every)]
     known = words.unbroken(cost.precision(data).line) + "."
     sure = el("p", known, class_="sub")
-    parts = [_part("glance", "At a glance", *_glance(data, every), sure, _curves(data))]
+    parts = [section("glance", "At a glance", *_glance(data, every), sure, _curves(data))]
     problems = report_findings(data)
     if problems:
-        parts.append(_part("findings", "Findings", evidence.findings(problems)))
+        parts.append(section("findings", "Findings", evidence.findings(problems)))
     if pairs := _figures(matrix.figures(data)):  # first, since who has one wanted it
-        parts.append(_part("pairs", "Node by node", *pairs))
+        parts.append(section("pairs", "Node by node", *pairs))
     if over := _over_nodes(data, every, first_views):
-        parts.append(_part("nodes", "Over nodes", *over))
+        parts.append(section("nodes", "Over nodes", *over))
     parts += [
         benchmarks.benchmark(card, data, numbers_of, first)
         for card, first in zip(every, first_views, strict=False)
     ]
     if grown := _figures(growth.figures(data)):
-        parts.append(_part("growth", "Growth with ranks", *grown))
+        parts.append(section("growth", "Growth with ranks", *grown))
     parts += [
-        _part("noise", "How sure this is", overview.noise(data)),
-        _part("evidence", "Evidence and provenance", evidence.evidence(data)),
-        _part("machine", "Machine", provenance.machine(data)),
-        _part("method", "Method", *(el("p", text) for text in method(data))),
+        section("noise", "How sure this is", overview.noise(data)),
+        section("evidence", "Evidence and provenance", evidence.evidence(data)),
+        section("machine", "Machine", provenance.machine(data)),
+        section("method", "Method", *(el("p", text) for text in method(data))),
     ]
     return parts
 
@@ -280,17 +223,6 @@ def _curves(data: ReportData) -> Html | None:
         return None
     items = (el("li", foreign(words.unbroken(line))) for line in lines)
     return el("details", el("summary", "Curve by curve"), el("ul", *items))
-
-
-def _part(name: str, title: str, *content: object, class_: str | None = None) -> Html:
-    return el(
-        "section",
-        el("h2", title, id=f"{name}-title"),
-        *content,
-        class_=class_,
-        id=name,
-        aria_labelledby=f"{name}-title",
-    )
 
 
 def _legend(data: ReportData) -> Html:

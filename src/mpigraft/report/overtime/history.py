@@ -1,4 +1,4 @@
-"""The history of a machine: lines of results over campaigns, as text, JSON, JUnit and a page."""
+"""The history of a machine: lines of results over campaigns, as text, JSON and JUnit."""
 
 from __future__ import annotations
 
@@ -87,12 +87,6 @@ class History:
         """Give a test case for each line: it fails while it is slower than the good state
         before."""
         return junit("mpigraft history", [self._case(line) for line in self.lines])
-
-    def html(self) -> str:
-        """Return one page that opens offline."""
-        from mpigraft.report.overtime.page import render_page
-
-        return render_page(self)
 
     def worse(self) -> list[str]:
         """Describe each line that is slower now than before a change that nobody accepted."""

@@ -1,16 +1,21 @@
-"""A profile as one HTML file that opens offline and needs no script."""
+"""The page of a profile. The script draws the time of each rank, which a table has too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import resources
+from typing import Any
 
-import mpigraft
-from mpigraft.core.homes import hide_homes
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.numbers import counted
+from mpigraft.report.html.document import header, main, nav, render_document, section
 from mpigraft.report.markup import Html, el, foreign, table, table_row
-from mpigraft.report.profile.pictures import bar, matrix_picture, ranks_picture
+from mpigraft.report.profile.pictures import (
+    bar,
+    color_keys,
+    matrix_picture,
+    ranks_picture,
+    ranks_plot,
+)
 from mpigraft.report.profile.text import (
     SHOWN,
     count,
@@ -23,53 +28,22 @@ from mpigraft.report.profile.text import (
 )
 from mpigraft.trace import Profile, Routine
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+NO_SCRIPTS = "Scripts are off: the chart of ranks is not drawn. Its table has the figures."
 SIZED, PAIRS, SITES = 12, 20, 50  # routines with sizes; rows of tables
 KINDS = {"p2p": "point to point", "collective": "collectives", "one-sided": "one-sided"}
-# After the report's own style, whose colours these are.
-STYLE = """
-td.bar{min-width:160px;padding-right:.8rem}.moving{fill:var(--hue0);background:var(--hue0)}
-.waiting{fill:var(--hue1);background:var(--hue1)}.run{fill:var(--e);background:var(--e)}
-svg.ranks{display:block;height:auto}svg.ranks text{font-size:11px;fill:var(--soft)}
-svg.ranks .end{text-anchor:end}svg.ranks .mid{text-anchor:middle}
-svg.ranks .level{stroke:var(--rule)}
-.legend i{display:inline-block;width:1.2em;height:.8em;border-radius:2px}
-svg.heat text.above{text-anchor:middle}
-.m0{fill:var(--s1);background:var(--s1)}.m1{fill:var(--s2);background:var(--s2)}
-.m2{fill:var(--s3);background:var(--s3)}.m3{fill:var(--s4);background:var(--s4)}
-.none{fill:var(--wash);background:var(--wash)}
-table.profile th,table.profile td{padding:.25rem .9rem .25rem 0;text-align:right;white-space:nowrap}
-table.profile th[scope=row],table.profile thead th:first-child{text-align:left}
-table.profile tbody td,table.profile th[scope=row]{border-top:1px solid var(--rule)}
-table.profile td.bar{text-align:left}
-table.sites td{white-space:normal;text-align:left;vertical-align:top}
-"""
 
 
 def render_profile_page(profile: Profile) -> str:
     """Write the whole file. The same profile gives the same text, byte for byte."""
-    style = resources.files("mpigraft.report").joinpath("page.css").read_text(encoding="utf-8")
-    sections = list(_sections(profile))
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("meta", name="generator", content=f"mpigraft {mpigraft.__version__}"),
-        el("title", foreign(hide_homes(f"MPI time of {profile.program}"))),
-        el("style", Html(style + STYLE)),
+    ranks = ranks_plot(profile.each)
+    sections = list(_sections(profile, ranks))
+    parts = (
+        _header(profile),
+        nav((name, title) for name, title, _ in sections),
+        main(section(*one) for one in sections),
     )
-    nav = el(
-        "nav", *(el("a", title, href=f"#{name}") for name, title, _ in sections),
-        aria_label="Sections",
-    )  # fmt: skip
-    main = el(
-        "main",
-        *(el("section", el("h2", title), body, id=name) for name, title, body in sections),
-    )
-    body = el("body", Html(hide_homes(_header(profile))), nav, Html(hide_homes(main)))
-    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+    plots = [ranks] if ranks else []
+    return render_document(f"MPI time of {profile.program}", parts, {"plots": plots})
 
 
 def _header(profile: Profile) -> Html:
@@ -84,28 +58,19 @@ def _header(profile: Profile) -> Html:
         ("profile of", profile.source),
         ("began", profile.began),
     ]
-    terms = (el("div", el("dt", k), el("dd", foreign(v))) for k, v in facts if v)
     lines = [*unfinished_lines(profile.unfinished), *(f"Note: {note}" for note in profile.notes)]
     lines += [f"World {k}: {headline(one)}" for k, one in enumerate(profile.others, 1)]
     if profile.exit_code:
         lines.insert(0, f"The program ended with exit code {profile.exit_code}.")
-    return el(
-        "header",
-        el("a", "Skip to the routines", href="#routines", class_="skip"),
-        el("p", "mpigraft profile", class_="kicker"),
-        el("h1", foreign(profile.program or "program")),
-        el("p", foreign(headline(profile)), class_="answer"),
-        el("ul", *(el("li", foreign(line)) for line in lines)) if lines else None,
-        el("dl", *terms, class_="facts"),
-    )
+    answer = [headline(profile), *lines]
+    return header("mpigraft profile", profile.program or "program", answer, facts, NO_SCRIPTS)
 
 
-def _sections(profile: Profile) -> Iterator[tuple[str, str, Html]]:
+def _sections(profile: Profile, ranks: dict[str, Any] | None) -> Iterator[tuple[str, str, Html]]:
     """Yield (anchor, title, content) of what the profile has figures for."""
     yield "routines", "Routines", _routines(profile)
-    ranks = ranks_picture(profile.each)
     if ranks:
-        yield "ranks", "Ranks", ranks
+        yield "ranks", "Ranks", ranks_picture(ranks)
     maps = list(_matrices(profile))
     if maps:
         yield "peers", "Who sends to whom", el("div", *maps, _pairs(profile))
@@ -131,7 +96,7 @@ def _routines(profile: Profile) -> Html:
         uneven = spread.imbalance if spread else None
         mean = one.bytes / one.calls if one.bytes is not None and one.calls else None
         length = None if share is None else share / largest
-        part = None if waited is None else waited / largest
+        part = 0.0 if waited is None else waited / largest
         rows.append(table_row(
             foreign(one.name), bar(length, part), percent(share),
             *((percent(waited),) if profile.waits else ()),
@@ -143,8 +108,7 @@ def _routines(profile: Profile) -> Html:
              "bytes", "mean")  # fmt: skip
     legend = None
     if profile.waits:
-        keys = (("waiting", " waiting for others"), ("moving", " moving data"))
-        legend = el("p", *(el("span", el("i", class_=k), t) for k, t in keys), class_="legend")
+        legend = color_keys((("waiting", " waiting for others"), ("moving", " moving data")))
     caption = "Share of the run time of all ranks; times of a rank; imbalance is max over avg."
     return el("div", legend, table(caption, heads, rows, class_="profile"))
 

@@ -52,6 +52,14 @@ def styles(names: Sequence[str]) -> dict[str, tuple[int, int]]:
     return styles_of
 
 
+def looks(named: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """Return the label, hue and variant of each configuration, as charts take them."""
+    return {
+        name: {"label": named[name], "hue": hue, "variant": variant}
+        for name, (hue, variant) in styles(sorted(named)).items()
+    }
+
+
 def _guest(part: Mapping[str, str | None]) -> str | None:
     return part.get("own") or part.get("into")
 
