@@ -150,6 +150,7 @@ def _built() -> tuple[object, dict[str, Path]]:
         "dep": dep,
         "help": text,
         "bench": program(folder / "bench", needs=[libmpi, dep]),
+        "probe": program(folder / "mpigraft-probe", needs=[libmpi]),
         "witness": compiled(folder / "witness.so"),
         "trace": program(folder / "trace.so", "int trace = 1;"),
         "gpu_select": program(folder / GPU_SELECT),

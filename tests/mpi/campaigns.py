@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -72,11 +73,11 @@ def doctored(monkeypatch: pytest.MonkeyPatch, folder: Path, behaviour: str) -> N
 
     def made(mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Natives:
         true = real_natives(mpi, architecture, build)
-        script = folder / f"bench-{mpi.abi}"
-        script.write_text(
-            f'#!/bin/sh\nREAL="{true.bench}"\n'
-            f'case "$*" in *--probe*) exec "$REAL" "$@";; esac\n{behaviour}\n'
-        )
+        script = folder / mpi.abi / true.bench.name
+        if not script.exists():
+            script.parent.mkdir()
+            shutil.copy2(true.probe, script.parent)
+        script.write_text(f'#!/bin/sh\nREAL="{true.bench}"\n{behaviour}\n')
         script.chmod(0o755)
         return replace(true, bench=script)
 

@@ -89,9 +89,8 @@ def test_ranks_may_share_a_domain(machine: Machine, family: Family) -> None:
 def test_two_programs_are_one_world(machine: Machine, family: Family, tmp_path: Path) -> None:
     """A server beside each of the others: the same environment, one communicator."""
     mpi = wheel(machine, family)
-    program = str(choose_natives(mpi, machine.cpu.architecture).bench)
-    probing = [program, "--probe"]
-    words = [*probing, ":", "--ranks-per-node", "1", *probing]
+    program = str(choose_natives(mpi, machine.cpu.architecture).probe)
+    words = [program, ":", "--ranks-per-node", "1", program]
     where = {"ranks_per_node": 1, "map_by": "core"}
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     spec = requested_job(asked_for(RunSpec, {"mpi": mpi.id, "proof": True, **where}), words)

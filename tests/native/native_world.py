@@ -12,7 +12,7 @@ from typing import Any
 from mpigraft.core import env
 from mpigraft.core.model import Abi, Family
 from mpigraft.core.process.command import Completed, run_command
-from mpigraft.native.programs import BENCH
+from mpigraft.native.programs import BENCH, PROBE
 
 C = Path(__file__).parent / "c"
 LIMIT_S = 240.0
@@ -53,6 +53,11 @@ class World:
         """mpigraft-bench with a short budget; a later option overrides an earlier one."""
         program = self.programs / (abi or abi_of(family)) / BENCH
         return self.launch(family, program, *SHORT, *words, ranks=ranks, env=env)
+
+    def probe(
+        self, family: Family, ranks: int = 2, env: Mapping[str, str] | None = None
+    ) -> Completed:
+        return self.launch(family, self.programs / abi_of(family) / PROBE, ranks=ranks, env=env)
 
     def launcher(self, family: Family, ranks: int) -> list[str | Path]:
         prefix = self.mpis[family]

@@ -140,7 +140,7 @@ def test_each_node_says_it_and_a_probe_does_not(world: World, corrupt: Path) -> 
     done = world.bench(Family.MPICH, "--benchmark", "latency", ranks=4, env=env)
     assert [n.ranks for n in native.parse(done.stdout, source="launch").nodes] == [2, 2]
     assert [r["mpigraft"] for r in records(done)[-2:]] == ["node", "end"]
-    probe = world.bench(Family.MPICH, "--probe")
+    probe = world.probe(Family.MPICH)
     assert "node" not in {r["mpigraft"] for r in records(probe)}
     osu = world.bench(Family.MPICH, "--benchmark", "latency", "--format", "osu")
     assert b"node" not in osu.stdout

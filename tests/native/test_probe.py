@@ -1,4 +1,4 @@
-"""mpigraft-bench --probe: known traffic between known peers, and what the wires saw of it."""
+"""mpigraft-probe: known traffic between known peers, and what the wires saw of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.mpi
 
 @pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH, Family.INTEL])
 def test_the_probe_has_every_kind(world: World, family: Family) -> None:
-    done = world.bench(family, "--probe")
+    done = world.probe(family)
     assert done.code == 0, done.text()
     phases = [r for r in records(done) if r["mpigraft"] == "phase"]
     assert [p["kind"] for p in phases] == ["p2p", "one-sided", "collective"]
@@ -39,7 +39,7 @@ def test_the_probe_has_every_kind(world: World, family: Family) -> None:
 def test_the_probe_sees_the_bytes_on_the_wire(world: World) -> None:
     """Sockets through the loopback: at least the payload was sent there."""
     env = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
-    done = world.bench(Family.OPENMPI, "--probe", env=env)
+    done = world.probe(Family.OPENMPI, env=env)
     assert done.code == 0, done.text()
     p2p = next(r for r in records(done) if r.get("kind") == "p2p")
     assert p2p["wire"]["lo"] >= p2p["bytes"]
@@ -48,7 +48,7 @@ def test_the_probe_sees_the_bytes_on_the_wire(world: World) -> None:
 def test_the_ranks_own_connections_carry_the_payload(world: World) -> None:
     """Each part to the byte, headers aside, and the daemon's connection is none of a rank."""
     env = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo"}
-    done = world.bench(Family.OPENMPI, "--probe", env=env, ranks=3)
+    done = world.probe(Family.OPENMPI, env=env, ranks=3)
     assert done.code == 0, done.text()
     phases = {p["kind"]: p for p in records(done) if p["mpigraft"] == "phase"}
     for part in (*phases["p2p"]["parts"], *phases["collective"]["parts"]):
@@ -69,7 +69,7 @@ def test_the_ranks_own_connections_carry_the_payload(world: World) -> None:
 
 @pytest.mark.parametrize("family", [Family.OPENMPI, Family.MPICH, Family.INTEL])
 def test_shared_memory_leaves_the_ranks_own_connections_alone(world: World, family: Family) -> None:
-    done = world.bench(family, "--probe")
+    done = world.probe(family)
     assert done.code == 0, done.text()
     for phase in (r for r in records(done) if r["mpigraft"] == "phase"):
         for part in phase["parts"]:
@@ -83,7 +83,7 @@ def test_ranks_that_share_a_network_and_no_host_are_far(world: World, corrupt: P
     """Two hosts of two ranks: neighbours and strangers by TCP, each class by itself."""
     tcp = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
     shim = {"LD_PRELOAD": str(corrupt), "NODES": "2", "MPIR_CVAR_NOLOCAL": "1"}
-    done = world.bench(Family.MPICH, "--probe", ranks=4, env={**tcp, **shim})
+    done = world.probe(Family.MPICH, ranks=4, env={**tcp, **shim})
     assert done.code == 0, done.text()
     for phase in (r for r in records(done) if r.get("kind") == "p2p"):
         other = "off-node" if phase["peer"] == "on-node" else "on-node"
@@ -96,7 +96,7 @@ def test_ranks_that_share_a_network_and_no_host_are_far(world: World, corrupt: P
 
 def test_a_phase_that_fails_does_not_end_the_probe(world: World, corrupt: Path) -> None:
     env = {"LD_PRELOAD": str(corrupt), "CORRUPT": "Win_allocate"}
-    done = world.bench(Family.MPICH, "--probe", env=env)
+    done = world.probe(Family.MPICH, env=env)
     phases = [r for r in records(done) if r["mpigraft"] == "phase"]
     assert [p["ok"] for p in phases] == [True, False, True]
     assert "error" in phases[1]["error"].lower()
@@ -107,7 +107,7 @@ def test_intel_adds_up_short_messages_in_shared_memory_unless_told_not_to(world:
     tcp = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
     crossed = []
     for how in ("shm", "pt2pt"):
-        done = world.bench(Family.INTEL, "--probe", env={**tcp, "I_MPI_COLL_INTRANODE": how})
+        done = world.probe(Family.INTEL, env={**tcp, "I_MPI_COLL_INTRANODE": how})
         assert done.code == 0, done.text()
         phase = next(r for r in records(done) if r.get("kind") == "collective")
         part = next(p for p in phase["parts"] if p["what"] == "allreduce 8 B")
@@ -143,7 +143,7 @@ def test_the_probe_tells_near_from_far(
     """`near` and `far` are how many ranks have a partner on their own node, and on another;
     whether MPI uses the memory of a node changes nothing."""
     env = {"LD_PRELOAD": str(corrupt), "NODES": str(nodes), "MPIR_CVAR_NOLOCAL": local}
-    done = world.bench(Family.MPICH, "--probe", ranks=ranks, env=env)
+    done = world.probe(Family.MPICH, ranks=ranks, env=env)
     assert done.code == 0, done.text()
     phases = {(p["kind"], p["peer"]): p for p in records(done) if p["mpigraft"] == "phase"}
     wanted = {("collective", "off-node" if nodes > 1 else "on-node")}
@@ -160,7 +160,7 @@ def test_the_probe_tells_near_from_far(
 def test_bytes_of_one_network_are_counted_once(world: World) -> None:
     """Two ranks that MPI takes for two nodes send through one loopback."""
     tcp = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "lo"}
-    done = world.bench(Family.MPICH, "--probe", env={**tcp, "MPIR_CVAR_NOLOCAL": "1"})
+    done = world.probe(Family.MPICH, env={**tcp, "MPIR_CVAR_NOLOCAL": "1"})
     assert done.code == 0, done.text()
     p2p = next(r for r in records(done) if r.get("kind") == "p2p")
     long = next(part for part in p2p["parts"] if part["what"] == "1 MiB")

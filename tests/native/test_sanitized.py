@@ -95,15 +95,18 @@ def test_benchmarks(
 
 
 def test_the_probe(world: World, sanitized: tuple[Family, Path], tmp_path: Path) -> None:
-    family, program = sanitized
-    done = world.launch(family, program, "--probe", ranks=3, env=options(tmp_path))
+    family, _ = sanitized
+    program = built(world, family, tmp_path / "probe", source="probe/probe.c")
+    done = world.launch(family, program, ranks=3, env=options(tmp_path))
     assert done.code == 0, done.text()[-6000:]
 
 
 def test_the_probe_of_many_ranks_takes_no_memory_for_each(world: World, tmp_path: Path) -> None:
     """Three are many here: the long all-to-all is left out, and what it had is not touched."""
-    program = built(world, Family.MPICH, tmp_path / "bench", "-DLONG_RANKS=2")
-    done = world.launch(Family.MPICH, program, "--probe", ranks=3, env=options(tmp_path))
+    program = built(
+        world, Family.MPICH, tmp_path / "probe", "-DLONG_RANKS=2", source="probe/probe.c"
+    )
+    done = world.launch(Family.MPICH, program, ranks=3, env=options(tmp_path))
     assert done.code == 0, done.text()[-6000:]
     (phase,) = (one for one in records(done) if one.get("kind") == "collective")
     told = [part["what"] for part in phase["parts"]]

@@ -113,7 +113,7 @@ def test_no_gpu_runtime_is_said(world: World) -> None:
 def test_help_has_every_option(world: World) -> None:
     done = ask(world, "--help")
     assert done.code == 0
-    for option in ("--benchmark", "--max", "--budget", "--counts", "--probe", "--no-validate"):
+    for option in ("--benchmark", "--max", "--budget", "--counts", "--no-validate"):
         assert option in done.stdout.decode()
 
 

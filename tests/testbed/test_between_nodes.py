@@ -14,7 +14,7 @@ import pytest
 from mpigraft.analysis.pairs import matrices
 from mpigraft.analysis.pairs.outliers import Way
 from mpigraft.core.model import Family, ValueRow
-from mpigraft.native.programs import BENCH
+from mpigraft.native.programs import BENCH, PROBE
 from testbed.cluster import Cluster
 from tests.native.conftest import programs  # noqa: F401
 from tests.native.native_world import SHORT, abi_of
@@ -47,12 +47,13 @@ def start(
     family: Family,
     hosts: Mapping[str, int],
     *words: str,
+    program: str = BENCH,
     dealt: bool = False,
 ) -> list[dict[str, Any]]:
-    """The records of mpigraft-bench; `hosts` says how many ranks each gets, `dealt` that they go
+    """The records of a program; `hosts` says how many ranks each gets, `dealt` that they go
     round the hosts."""
     prefix, ranks = mpis[family], sum(hosts.values())
-    program = [str(programs / abi_of(family) / BENCH), *words]
+    command = [str(programs / abi_of(family) / program), *words]
     env = {"LD_LIBRARY_PATH": str(prefix / "lib")}
     if family is Family.OPENMPI:
         env |= {f"OMPI_ALLOW_RUN_AS_ROOT{end}": "1" for end in ("", "_CONFIRM")}
@@ -69,7 +70,7 @@ def start(
         argv += ["-iface", "e0", "-hosts", names, "-n", str(ranks)]
         argv += ["env", *(f"{k}={v}" for k, v in env.items())]
     own = {**os.environ, **cluster.environ, **env}
-    done = cluster.run("n1", [*map(str, argv), *program], env=own, timeout=120)
+    done = cluster.run("n1", [*map(str, argv), *command], env=own, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return read(Ended(done.stdout))  # type: ignore[arg-type]
 
@@ -111,7 +112,7 @@ def test_the_probe_attributes_the_wire(
     family: Family,
 ) -> None:
     """Payload between nodes is on the wire once; payload within them is not on it."""
-    told = phases(start(cluster, mpis, programs, family, {"n1": 2, "n2": 2}, "--probe"))
+    told = phases(start(cluster, mpis, programs, family, {"n1": 2, "n2": 2}, program=PROBE))
     assert set(told) == {
         ("p2p", "on-node"), ("p2p", "off-node"), ("one-sided", "on-node"),
         ("one-sided", "off-node"), ("collective", "off-node"),
@@ -136,7 +137,7 @@ def test_four_nodes_with_unlike_numbers_of_ranks(
     programs: Path,  # noqa: F811
 ) -> None:
     hosts = {"n1": 2, "n2": 1, "n3": 1, "n4": 1}
-    told = phases(start(four, mpis, programs, Family.OPENMPI, hosts, "--probe"))
+    told = phases(start(four, mpis, programs, Family.OPENMPI, hosts, program=PROBE))
     parts = told["p2p", "off-node"]["parts"]
     sizes = {"8 B": 8, "64 KiB": 64 << 10, "1 MiB": MIB}
     for part in parts:  # the second rank of the first node has nobody at its place elsewhere

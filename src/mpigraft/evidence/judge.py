@@ -82,7 +82,7 @@ CRASHES = frozenset(
 
 def probe_program(natives: Natives, buffers: str = "host") -> tuple[str, ...]:
     """Return the program of a probe launch: it moves memory of the kind that will be measured."""
-    return (str(natives.bench), "--probe", "--buffers", buffers)
+    return (str(natives.probe), "--buffers", buffers)
 
 
 def judge_evidence(

@@ -118,7 +118,7 @@ def make_starter(
                 inherited=surroundings.inherited,
                 binds=surroundings.binds,
                 folder=Path(scratch),
-                stdin="" if words[0] == str(programs[configuration.key].bench) else "none",
+                stdin="" if programs[configuration.key].measures(words) else "none",
             )
             try:
                 prepared = prepare_launch(request)  # first: other hosts are not queried in vain

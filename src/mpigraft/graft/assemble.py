@@ -40,7 +40,7 @@ from mpigraft.graft.injection.contents import (
     keep_mpi,
 )
 from mpigraft.graft.injection.fixpoint import GraftRequest
-from mpigraft.graft.injection.plan import BENCH, PlanInput, plan_folder
+from mpigraft.graft.injection.plan import BENCH, PROBE, PlanInput, plan_folder
 from mpigraft.knowledge import binding_of, device_binds
 from mpigraft.native import choose_natives
 
@@ -68,6 +68,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
     abi, own_mpi = read_abi(mpi), own_mpi_of(guest)
     served = mpi_under_ranks(guest, mpi, options.replace)
     programs = choose_natives(served, guest.label.architecture, options.native_build)
+    ours = {BENCH: programs.bench, PROBE: programs.probe}
     with reading_errors():
         pair = CheckInput(
             guest, abi, describe_bare_guest(guest, abi, options.replace), own_mpi, machine
@@ -79,7 +80,7 @@ def plan_graft(guest: Guest, mpi: MpiInstall, machine: Machine, options: GraftOp
             place=ENGINES[engine].place(guest),
             glibc=options.glibc,
             binds=bool(ENGINES[engine].PROGRAMS),
-            ours={BENCH: programs.bench} if options.replace is Replace.MPI else {},
+            ours=ours if options.replace is Replace.MPI else {},
             opened=dict(own_mpi.plugins) if own_mpi else {},
             flags=machine.cpu.flags,
         )

@@ -51,11 +51,11 @@ BENCHMARK_OPTIONS = {
     "topology": ("cart", "graph"),
     "window": (),
 }
-BENCH, WITNESS, GUARD = "mpigraft-bench", "libmpigraft-witness.so", "mpigraft-guard"
+BENCH, PROBE, GUARD = "mpigraft-bench", "mpigraft-probe", "mpigraft-guard"
 GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-relay"
 VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
-TRACE, MINI = "libmpigraft-trace.so", "mpigraft-mini"
-REPLAY = "mpigraft-replay"
+TRACE, WITNESS = "libmpigraft-trace.so", "libmpigraft-witness.so"
+MINI, REPLAY = "mpigraft-mini", "mpigraft-replay"
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
 SHARED = ("-shared", "-fvisibility=hidden")
@@ -113,13 +113,23 @@ def unlinked() -> list[Program]:
 
 @dataclass(frozen=True, slots=True)
 class Natives:
-    """Paths of the three programs. `digest` is of their content, or of what they are built of."""
+    """Paths of programs. `digest` is of the content of those that measure and prove, or of what
+    they are built of."""
 
     bench: Path
     witness: Path
     guard: Path
     digest: str
     trace: Path | None = None  # what profiles and records calls; it is not in `digest`
+
+    @property
+    def probe(self) -> Path:
+        """Sends known traffic, for proofs."""
+        return self.bench.with_name(PROBE)
+
+    def measures(self, program: tuple[str, ...]) -> bool:
+        """Tell whether a program is ours, which starts no other and reads no options of MPI."""
+        return program[:1] in ((str(self.bench),), (str(self.probe),))
 
     @property
     def gpu_select(self) -> Path:
@@ -216,13 +226,15 @@ def trace_library(mpi: MpiInstall, architecture: str) -> Path:
 
 def _prebuilt(mpi: MpiInstall, architecture: str) -> Natives:
     folder = PREBUILT / architecture
-    paths = (folder / mpi.abi / BENCH, folder / WITNESS, folder / GUARD)
-    for path in (*paths, folder / GPU_SELECT, folder / STDIN, folder / RELAY):
+    of_abi = folder / mpi.abi
+    paths = (of_abi / BENCH, folder / WITNESS, folder / GUARD)
+    measuring = (*paths, of_abi / PROBE)
+    for path in (*measuring, folder / GPU_SELECT, folder / STDIN, folder / RELAY):
         _there(path, mpi, architecture, "is measured with it")
-    trace = folder / mpi.abi / TRACE
+    trace = of_abi / TRACE
     return Natives(
         *paths,
-        digest=digest([file_digest(path) for path in paths]),
+        digest=digest([file_digest(path) for path in measuring]),
         trace=trace if os.access(trace, os.R_OK) else None,
     )
 

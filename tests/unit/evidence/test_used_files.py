@@ -38,8 +38,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MPIGRAFT_HOME", str(tmp_path / "data"))
     for name in (
         "bin/mpirun", "bin/prted", "bin/other", "lib/libmpi.so.40", "lib/libfabric.so.1",
-        "lib/ucx/libuct_ib.so.0", "lib/libtcp-fi.so", "n/bench", "n/witness.so", "n/guard",
-        "slurm/srun", "slurm/prted", "engine/bwrap",
+        "lib/ucx/libuct_ib.so.0", "lib/libtcp-fi.so", "n/bench", "n/mpigraft-probe", "n/witness.so",
+        "n/guard", "slurm/srun", "slurm/prted", "engine/bwrap",
     ):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -71,7 +71,7 @@ def names(place: Path, one: Configuration) -> set[str]:
 
 
 LAUNCHER = {"bin/mpirun", "bin/prted"}
-OURS = {"n/bench", "n/witness.so", "n/guard"}
+OURS = {"n/bench", "n/mpigraft-probe", "n/witness.so", "n/guard"}
 MPI = {"lib/libmpi.so.40", "lib/libfabric.so.1", "lib/ucx/libuct_ib.so.0", "lib/libtcp-fi.so"}
 
 

@@ -157,6 +157,7 @@ def started(world: World, libmpi: Path, *, glibc: bool = True) -> tuple[GraftCon
         guest, facts, GraftRequest(replace=Replace.MPI, place=PLACE, glibc=glibc)
     )
     bench = program(world.host / "bench", needs=[libmpi])
+    program(world.host / "mpigraft-probe", needs=[libmpi])
     witness = compiled(world.host / "witness.so")
     for name in (GPU_SELECT, RELAY):  # a plan copies them; nothing here is started by them
         program(world.host / name)

@@ -17,6 +17,7 @@ from mpigraft.graft.injection.contents import decide_contents, keep_mpi
 from mpigraft.graft.injection.fixpoint import GraftRequest
 from mpigraft.graft.injection.plan import (
     BENCH,
+    PROBE,
     DROPPED,
     GPU_SELECT,
     RELAY,
@@ -78,7 +79,7 @@ def test_what_makes_another_plan_makes_another_key(what: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["libmpi", "dep", "help", "bench", "witness", "gpu_select", "trace"]
+    "name", ["libmpi", "dep", "help", "bench", "probe", "witness", "gpu_select", "trace"]
 )
 def test_other_contents_make_another_key(name: str, tmp_path: Path) -> None:
     files = on_disk(tmp_path)
@@ -108,13 +109,15 @@ def test_libraries_data_and_our_programs_go_in(tmp_path: Path) -> None:
         "lib/libdep.so.1": str(files["dep"]),
         "share/help.txt": str(files["help"]),
         BENCH: str(files["bench"]),
+        PROBE: str(files["probe"]),
         WITNESS: str(files["witness"]),
         GPU_SELECT: str(files["gpu_select"]),
         RELAY: str(files["relay"]),
         TRACE: str(files["trace"]),
     }
     rpaths = {copy.name: copy.rpath for copy in made.copies if copy.edit}
-    assert rpaths == dict.fromkeys(["lib/libmpi.so.40", "lib/libdep.so.1", BENCH], f"{PLACE}/lib")
+    edited = ["lib/libmpi.so.40", "lib/libdep.so.1", BENCH, PROBE]
+    assert rpaths == dict.fromkeys(edited, f"{PLACE}/lib")
     assert made.binds == (
         replace(made.binds[0], source="{graft}/lib/libmpi.so.40", target=f"{LIB}/libmpi.so.40"),
     )
@@ -159,9 +162,9 @@ def test_under_the_guests_own_mpi_the_benchmarks_ask_for_its_name(tmp_path: Path
         ("", ()),
     ):
         made = a_plan(files, what=Replace.NOTHING, soname=soname)
-        bench = next(copy for copy in made.copies if copy.name == BENCH)
-        assert (bench.renamed, bench.edit, bench.rpath) == (renamed, bool(renamed), "")
-        assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY, TRACE}
+        for one in (copy for copy in made.copies if copy.name in (BENCH, PROBE)):
+            assert (one.renamed, one.edit, one.rpath) == (renamed, bool(renamed), "")
+        assert set(named(made)) == {BENCH, PROBE, WITNESS, GPU_SELECT, RELAY, TRACE}
         assert made.libmpi_copy == ""
 
 
@@ -173,7 +176,7 @@ def test_without_a_host_mpi_only_ours_go_in(tmp_path: Path) -> None:
         PlanInput(guest=label, mpi="", contents=found, engine="bwrap", natives=natives_of(files))
     )
     assert made.mpi == ""
-    assert set(named(made)) == {BENCH, WITNESS, GPU_SELECT, RELAY, TRACE}
+    assert set(named(made)) == {BENCH, PROBE, WITNESS, GPU_SELECT, RELAY, TRACE}
     assert environment(made).get("OPAL_PREFIX", "") is None
 
 
@@ -193,12 +196,11 @@ def test_in_a_stack_our_benchmark_has_the_loader_and_folders_of_its_programs(
     assert environment(plain)["LD_PRELOAD"] == "/stack/a:/stack/b"
     injected = replace(given.contents, replace=Replace.MPI)
     made = plan_folder(replace(given, contents=injected, rpath="/stack/lib", interpreter="/ld.so"))
-    assert (made.replace, made.copies[1:]) == (Replace.MPI, plain.copies[1:])
+    assert (made.replace, made.copies[2:]) == (Replace.MPI, plain.copies[2:])
     assert made.key == digest([plain.key, "/stack/lib", "/ld.so"])
-    bench = made.copies[0]
-    assert (bench.name, bench.edit, bench.rpath, bench.interpreter) == (
-        BENCH, True, "/stack/lib", "/ld.so",
-    )  # fmt: skip
+    assert [copy.name for copy in made.copies[:2]] == [BENCH, PROBE]
+    for one in made.copies[:2]:
+        assert (one.edit, one.rpath, one.interpreter) == (True, "/stack/lib", "/ld.so")
 
 
 def test_what_is_replaced_is_part_of_a_key(tmp_path: Path) -> None:

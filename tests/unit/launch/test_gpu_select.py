@@ -163,7 +163,9 @@ def test_each_program_of_a_world_has_its_ranks_and_the_same_environment() -> Non
     ran = [scripts[Path(line.split()[-1]).name] for line in programs]
     assert ran == [ran[0], ran[1]] * 2
     assert ENV in ran[0]
-    assert ran[0].removesuffix("/n/bench --probe\n") == ran[1].removesuffix("/n/xios in.xml\n")
+    assert ran[0].removesuffix("/n/mpigraft-probe --buffers\n") == ran[1].removesuffix(
+        "/n/xios in.xml\n"
+    )
 
 
 def in_files(asked: Launch) -> tuple[list[str], dict[str, str]]:

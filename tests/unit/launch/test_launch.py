@@ -34,7 +34,7 @@ def launch(asked: Configuration, layout: Layout | None = None, **changes: Any) -
         "environ": ENVIRON,
         "parent": 7,
     }
-    program = changes.pop("program", ("/n/bench", "--probe"))
+    program = changes.pop("program", ("/n/mpigraft-probe", "--buffers"))
     options |= changes
     return prepare_launch(LaunchRequest(asked, layout or Layout(), program, **options))
 
@@ -43,7 +43,7 @@ def words_of(found: Launch) -> tuple[list[str], list[str], list[str]]:
     """(guard and launcher, env and its rows, program)"""
     argv = list(found.argv)
     inner = argv.index(ENV)
-    program = argv.index("/n/bench")
+    program = argv.index("/n/mpigraft-probe")
     return argv[:inner], argv[inner:program], argv[program:]
 
 
@@ -78,7 +78,7 @@ def test_the_layers_stand_in_order() -> None:
         "/opt/mpi/bin/mpirun", "-n", "2", "--map-by", "ppr:2:node", "--bind-to", "core",
     ]  # fmt: skip
     assert inner[0] == ENV
-    assert program == ["/n/bench", "--probe"]
+    assert program == ["/n/mpigraft-probe", "--buffers"]
 
 
 def test_the_guard_is_reported_who_starts_it() -> None:
@@ -153,7 +153,7 @@ def test_another_launcher_starts_the_same_ranks() -> None:
     assert "--overlap" in outer
     assert "--network=single_node_vni" not in outer
     assert "PMIX_MCA_psec=native" in inner
-    assert program == ["/n/bench", "--probe"]
+    assert program == ["/n/mpigraft-probe", "--buffers"]
     slingshot = (EnvRow("FI_LNX_PROV_LINKS", "shm+cxi", Scope.RANK, "transport"),)
     over = launch(with_transport(replace(LNX, launcher=by), env=slingshot))
     assert "--network=single_node_vni" in over.argv

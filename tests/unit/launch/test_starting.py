@@ -183,7 +183,7 @@ class Started:
     def __call__(
         self, _: object, layout: Layout, words: tuple[str, ...], limit_s: float, probe: bool
     ) -> Launched:
-        assert words[:2] == ("/n/bench", "--probe")
+        assert words[:2] == ("/n/mpigraft-probe", "--buffers")
         assert not probe
         assert limit_s > 0
         self.times += 1

@@ -32,7 +32,7 @@ from mpigraft.core.text import printable
 MARK = b'{"mpigraft":'
 BENCHMARK = re.compile(r"[a-z][a-z0-9_]*(,[a-z_]+=[A-Za-z0-9._-]+)*")
 BUFFERS = ("host", "cuda", "rocm")
-OTHER_KINDS = ("phase", "idle")  # records of --probe, which `prove` reads
+OTHER_KINDS = ("phase", "idle")  # records of mpigraft-probe, which `prove` reads
 SCATTERED = 5.0  # times its best sample: a value beyond that was disturbed
 SHOWN = 5  # sizes that a finding lists
 

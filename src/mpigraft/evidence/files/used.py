@@ -134,7 +134,7 @@ def used_files(configuration: Configuration, natives: Natives) -> tuple[Path, ..
     if plan:
         files += graft_files(plan)
     else:
-        files += [natives.bench, natives.witness]
+        files += [natives.bench, natives.probe, natives.witness]
     if mpi is not None and mpi.source != IN_GUEST:
         files += mpi_libraries(mpi)
     return tuple(dict.fromkeys((*files, *launcher_files(configuration))))

@@ -30,13 +30,15 @@ from mpigraft.knowledge import binding_of
 from mpigraft.native import Natives
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mpigraft.graft.injection.contents import GraftContents
 
 PLACE_ON_HOST = "/{graft}"  # the graft folder's own path: no engine moves it
-BENCH, WITNESS = "bin/mpigraft-bench", "lib/libmpigraft-witness.so"
+BENCH, PROBE = "bin/mpigraft-bench", "bin/mpigraft-probe"
 GPU_SELECT = "bin/mpigraft-gpu-select"
 RELAY = "bin/mpigraft-relay"
-TRACE = "lib/libmpigraft-trace.so"
+TRACE, WITNESS = "lib/libmpigraft-trace.so", "lib/libmpigraft-witness.so"
 # Of the launcher's environment, what ranks need to find each other and what users set for them.
 PASSED = (
     "PMIX_*", "PMI_*", "PMI2_*", "OMPI_*", "PRTE_*", "ORTE_*", "HYDRA_*", "HYDI_*", "MPIR_*",
@@ -68,7 +70,7 @@ class PlanInput:
     natives: Natives
     devices: tuple[Bind, ...] = ()
     soname: str = ""  # of the guest's own libmpi, where it stays
-    rpath: str = ""  # of the stack's programs, which our benchmark searches like them
+    rpath: str = ""  # of the stack's programs, which our programs search like them
     interpreter: str = ""  # the loader of the stack's programs
 
     @property
@@ -80,8 +82,11 @@ class PlanInput:
 def plan_folder(given: PlanInput) -> GraftPlan:
     """Plan the folder of a graft, which its ranks see at the place of its contents."""
     guest, contents = given.guest, given.contents
-    bench = _bench(given)
-    copies = (*contents.copies, *_data(given), bench, *_other_programs(given.natives))
+    of_mpi = (
+        _of_mpi(given, given.natives.bench, BENCH),
+        _of_mpi(given, given.natives.probe, PROBE),
+    )
+    copies = (*contents.copies, *_data(given), *of_mpi, *_other_programs(given.natives))
     environment = _environment(given)
     over = tuple(sorted(contents.binds, key=lambda bind: bind.target))
     graft_own = contents.libmpi.startswith(f"{contents.place}/")
@@ -105,8 +110,12 @@ def plan_folder(given: PlanInput) -> GraftPlan:
     key = digest(plain(content))
     if given.interpreter:
         key = digest([key, given.rpath, given.interpreter])
-        stacks = replace(bench, edit=True, rpath=given.rpath, interpreter=given.interpreter)
-        copies = tuple(stacks if copy is bench else copy for copy in copies)
+        copies = tuple(
+            replace(c, edit=True, rpath=given.rpath, interpreter=given.interpreter)
+            if c in of_mpi
+            else c
+            for c in copies
+        )
     return GraftPlan(
         key=key,
         guest=guest,
@@ -133,17 +142,16 @@ def _data(given: PlanInput) -> tuple[Copy, ...]:
     return tuple(Copy(file.path, file.place, file.digest) for file in files)
 
 
-def _bench(given: PlanInput) -> Copy:
-    """Plan the copy of the benchmarks, which search for MPI in the graft, else under the name that
-    the guest's own has (Debian's libmpich.so.12)."""
-    path = given.natives.bench
-    bench = Copy(str(path), BENCH, file_digest(path), edit=True)
+def _of_mpi(given: PlanInput, path: Path, name: str) -> Copy:
+    """Plan the copy of a program of ours that searches for MPI in the graft, else under the name
+    that the guest's own has (Debian's libmpich.so.12)."""
+    copy = Copy(str(path), name, file_digest(path), edit=True)
     if given.whole:
-        return replace(bench, rpath=f"{given.contents.place}/lib")
+        return replace(copy, rpath=f"{given.contents.place}/lib")
     libmpi = given.soname
     needed = [n for n in read_elf(path).needed if binding_of(n)]
     renamed = tuple((name, libmpi) for name in needed if libmpi and name != libmpi)
-    return replace(bench, renamed=renamed, edit=bool(renamed))
+    return replace(copy, renamed=renamed, edit=bool(renamed))
 
 
 def _other_programs(natives: Natives) -> tuple[Copy, ...]:

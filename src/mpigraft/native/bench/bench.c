@@ -13,19 +13,26 @@
 #include "../common/check.h"
 #include "../common/clock.h"
 #include "../common/conditions.h"
-#include "../common/host.h"
 #include "../common/limits.h"
 #include "measure.h"
 #include "../common/memory.h"
+#include "../common/world.h"
 #include "message.h"
 #include "options.h"
 #include "output.h"
 #include "pairs.h"
-#include "../probe/probe.h"
 #include "run.h"
 #include "selection.h"
-#include "world.h"
+#include "startup.h"
 #include "table.h"
+
+struct bench {
+    struct world world;
+    double init_s;   /* what MPI_Init took here */
+    double launch_s; /* from --launched until the last rank was there, on rank 0 */
+    int values;      /* printed so far */
+    bool valid;      /* all of them */
+};
 
 /* ---- ranks and sizes ---- */
 
@@ -153,38 +160,38 @@ static void finish_together(void)
 
 /* ---- one benchmark ---- */
 
-static void print_result(struct world *world, const struct run *run, const struct result *result)
+static void print_result(struct bench *bench, const struct run *run, const struct result *result)
 {
-    if (world->rank == 0)
-        world->values += run->options->format == FORMAT_OSU ? print_osu(run, result)
+    if (bench->world.rank == 0)
+        bench->values += run->options->format == FORMAT_OSU ? print_osu(run, result)
                                                             : print_json(run, result);
-    world->valid &= result->valid;
+    bench->valid &= result->valid;
 }
 
-static double startup_cost(const struct world *world, const struct run *run)
+static double startup_cost(const struct bench *bench, const struct run *run)
 {
     switch (run->benchmark->metric) {
-    case INIT_TIME: return world->init_s;
-    case LAUNCH_TIME: return world->launch_s; /* rank 0 knows it, the others have 0 */
+    case INIT_TIME: return bench->init_s;
+    case LAUNCH_TIME: return bench->launch_s; /* rank 0 knows it, the others have 0 */
     default: return memory_after_talking(run->comm);
     }
 }
 
 /* The smallest step of that: seconds, or the MiB of a KiB, in which the kernel counts memory.
  * --launched comes with six decimals. */
-static double startup_resolution(const struct world *world, const struct run *run)
+static double startup_resolution(const struct bench *bench, const struct run *run)
 {
     switch (run->benchmark->metric) {
-    case INIT_TIME: return world->clock.resolution;
+    case INIT_TIME: return bench->world.clock.resolution;
     case LAUNCH_TIME: return 1e-6;
     default: return 1.0 / 1024;
     }
 }
 
 /* One number per rank; the value is the worst rank's, and of OSU's kind the mean. */
-static void report_startup(struct world *world, struct run *run)
+static void report_startup(struct bench *bench, struct run *run)
 {
-    double mine = startup_cost(world, run);
+    double mine = startup_cost(bench, run);
     double sample = 0;
     struct result result = {.samples = &sample, .count = 1, .batch = 1, .valid = true};
     OK(MPI_Reduce(&mine, &result.rank_mean, 1, MPI_DOUBLE, MPI_SUM, 0, run->comm));
@@ -192,11 +199,11 @@ static void report_startup(struct world *world, struct run *run)
     OK(MPI_Reduce(&mine, &result.rank_max, 1, MPI_DOUBLE, MPI_MAX, 0, run->comm));
     result.rank_mean /= run->size;
     sample = like_osu(run) ? result.rank_mean : result.rank_max;
-    result.resolution = startup_resolution(world, run);
-    print_result(world, run, &result);
+    result.resolution = startup_resolution(bench, run);
+    print_result(bench, run, &result);
 }
 
-static void run_sizes(struct world *world, struct run *run, size_t largest)
+static void run_sizes(struct bench *bench, struct run *run, size_t largest)
 {
     struct result result = {0};
     result.samples = need((size_t)run->options->samples, sizeof *result.samples);
@@ -206,8 +213,8 @@ static void run_sizes(struct world *world, struct run *run, size_t largest)
                    : has(run, ONE_NUMBER) ? largest
                                           : (size_t)run->options->min;
     for (size_t size = first; size <= largest; size = size ? size * 2 : 1) {
-        measure_size(run, size, world->clock, size == first, &result);
-        print_result(world, run, &result);
+        measure_size(run, size, bench->world.clock, size == first, &result);
+        print_result(bench, run, &result);
         if (has(run, SIZELESS))
             break;
     }
@@ -217,18 +224,18 @@ static void run_sizes(struct world *world, struct run *run, size_t largest)
 }
 
 /* The first rank of each host meets all the others. */
-static void run_hosts(struct world *world, const struct selection *selection)
+static void run_hosts(struct bench *bench, const struct selection *selection)
 {
     int place, count;
     MPI_Comm hosts;
-    OK(MPI_Comm_rank(world->host, &place));
-    OK(MPI_Comm_split(MPI_COMM_WORLD, place ? MPI_UNDEFINED : 0, world->spot, &hosts));
+    OK(MPI_Comm_rank(bench->world.host, &place));
+    OK(MPI_Comm_split(MPI_COMM_WORLD, place ? MPI_UNDEFINED : 0, bench->world.spot, &hosts));
     if (hosts != MPI_COMM_NULL) {
         OK(MPI_Comm_set_errhandler(hosts, MPI_ERRORS_RETURN));
         OK(MPI_Comm_size(hosts, &count));
         if (count < 2)
             DIE("%s: all ranks are on one host", selection->benchmark->name);
-        world->values += run_pairs(&selection->options, hosts, world->clock, &world->valid);
+        bench->values += run_pairs(&selection->options, hosts, bench->world.clock, &bench->valid);
         finish_together();
         OK(MPI_Comm_free(&hosts));
     } else {
@@ -236,26 +243,26 @@ static void run_hosts(struct world *world, const struct selection *selection)
     }
 }
 
-static void run_benchmark(struct world *world, const struct selection *selection)
+static void run_benchmark(struct bench *bench, const struct selection *selection)
 {
     const struct benchmark *benchmark = selection->benchmark;
     if (benchmark->ranks == HOSTS) {
-        run_hosts(world, selection);
+        run_hosts(bench, selection);
         return;
     }
     if (benchmark->traits & PARTITIONED)
-        introduce_partitions(world->rank);
-    MPI_Comm comm = taking_part(world, benchmark);
+        introduce_partitions(bench->world.rank);
+    MPI_Comm comm = taking_part(&bench->world, benchmark);
     struct run run = make_run(selection, comm);
     size_t largest = benchmark->traits & SIZELESS     ? 1
                      : benchmark->traits & ONE_NUMBER ? sizeof(uint64_t)
-                                                      : largest_size(world, &run);
-    if (world->rank == 0 && run.options->format == FORMAT_OSU)
+                                                      : largest_size(&bench->world, &run);
+    if (bench->world.rank == 0 && run.options->format == FORMAT_OSU)
         osu_header(&run);
     if (benchmark->ranks == STARTUP)
-        report_startup(world, &run);
+        report_startup(bench, &run);
     else if (comm != MPI_COMM_NULL)
-        run_sizes(world, &run, largest);
+        run_sizes(bench, &run, largest);
     if (comm != MPI_COMM_NULL) {
         finish_together();
         OK(MPI_Comm_free(&comm));
@@ -266,21 +273,6 @@ static void run_benchmark(struct world *world, const struct selection *selection
 
 /* ---- the whole ---- */
 
-static void print_begin(const struct world *world, const struct options *options)
-{
-    char library[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length;
-    OK(MPI_Get_library_version(library, &length));
-    library[strcspn(library, "\n")] = 0;
-    printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", world->size);
-    json_string(stdout, library);
-    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g,\"clock_resolution_ns\":%.3g}\n",
-           MEMORIES[options->buffers].name, 1e9 * world->clock.cost,
-           1e9 * world->clock.resolution);
-    fflush(stdout);
-}
-
-/* A probe of one rank tells of the world alone. */
 static bool needs_two(const struct selection *selections, int count)
 {
     bool needs = false;
@@ -289,21 +281,21 @@ static bool needs_two(const struct selection *selections, int count)
     return needs;
 }
 
-static void run_all(struct world *world, const struct selection *selections, int count)
+static void run_all(struct bench *bench, const struct selection *selections, int count)
 {
     for (int i = 0; i < count; i++)
-        run_benchmark(world, &selections[i]);
-    int valid = world->valid;
+        run_benchmark(bench, &selections[i]);
+    int valid = bench->valid;
     OK(MPI_Bcast(&valid, 1, MPI_INT, 0, MPI_COMM_WORLD));
-    world->valid = valid;
+    bench->valid = valid;
 }
 
 /* And say who used the CPUs meanwhile. */
-static void run_observed(struct world *world, const struct selection *selections, int count)
+static void run_observed(struct bench *bench, const struct selection *selections, int count)
 {
-    struct use_before before = use_begins(world->host);
-    run_all(world, selections, count);
-    use_ends(world->host, world->rank, &before);
+    struct use_before before = use_begins(bench->world.host);
+    run_all(bench, selections, count);
+    use_ends(bench->world.host, bench->world.rank, &before);
 }
 
 /* --help and --list: no MPI is started. */
@@ -318,21 +310,18 @@ static bool answered(const struct options *options)
     return options->help || options->list;
 }
 
-static void measure_or_probe(struct world *world, const struct options *options,
-                             const struct selection *selections, int count)
+static void measure(struct bench *bench, const struct options *options,
+                    const struct selection *selections, int count)
 {
-    bool json = options->format == FORMAT_JSON || options->probe;
-    int phases = 0;
-    if (world->rank == 0 && json)
-        print_begin(world, options);
-    if (options->probe)
-        phases = run_probe(world->host, options->buffers);
-    else if (json)
-        run_observed(world, selections, count);
+    bool json = options->format == FORMAT_JSON;
+    if (bench->world.rank == 0 && json)
+        print_begin(&bench->world, options->buffers);
+    if (json)
+        run_observed(bench, selections, count);
     else
-        run_all(world, selections, count);
-    if (world->rank == 0 && json)
-        printf("{\"mpigraft\":\"end\",\"values\":%d,\"phases\":%d}\n", world->values, phases);
+        run_all(bench, selections, count);
+    if (bench->world.rank == 0 && json)
+        printf("{\"mpigraft\":\"end\",\"values\":%d,\"phases\":0}\n", bench->values);
     fflush(stdout);
 }
 
@@ -346,17 +335,21 @@ int main(int argc, char **argv)
     open_memory(options.buffers);
     setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
     bind_added_calls();
-    bool threads = selections->benchmark->traits & THREADED;
-    struct world world = start_world(&argc, &argv, &options, threads);
+    struct bench bench = {.valid = true};
+    double begin = now();
+    start_mpi(&argc, &argv, selections->benchmark->traits & THREADED);
+    bench.init_s = now() - begin;
+    if (options.launched > 0)
+        bench.launch_s = since_launch(options.launched);
+    bench.world = enter_world();
     warn_of_unaware_mpi(options.buffers);
-    bool enough = world.size > 1 || options.probe || !needs_two(selections, count);
+    bool enough = bench.world.size > 1 || !needs_two(selections, count);
     if (enough)
-        measure_or_probe(&world, &options, selections, count);
+        measure(&bench, &options, selections, count);
     else
         fprintf(stderr, "mpigraft-bench: this needs two ranks or more; the world has one\n");
     free(content);
     free(selections);
-    OK(MPI_Comm_free(&world.host));
-    OK(MPI_Finalize());
-    return !enough ? EXIT_USAGE : world.valid ? 0 : EXIT_INVALID;
+    leave_world(&bench.world);
+    return !enough ? EXIT_USAGE : bench.valid ? 0 : EXIT_INVALID;
 }

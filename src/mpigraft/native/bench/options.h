@@ -35,7 +35,7 @@ struct options {
     long long iterations;   /* 0: as many as the budget allows */
     long long warmup, window, samples, threads, partitions;
     int buffers, datatype, counts, format, like, in_place, sync, topology;
-    bool no_validate, list, probe, help;
+    bool no_validate, list, help;
     bool max_asked; /* --max was given: a size that does not fit is an error */
 };
 
@@ -74,7 +74,6 @@ static const struct option_row OPTIONS[] = {
     {"--no-validate", TAKES_NOTHING, AT(no_validate), 0, 0, NULL, "do not look at the data"},
     {"--list", TAKES_NOTHING, AT(list), 0, 0, NULL,
      "names of the benchmarks; with --like osu of those that OSU has"},
-    {"--probe", TAKES_NOTHING, AT(probe), 0, 0, NULL, "known traffic and what the wires saw"},
     {"--help", TAKES_NOTHING, AT(help), 0, 0, NULL, "this text"},
 };
 

@@ -15,7 +15,7 @@
 
 #include "benchmarks.h"
 #include "../common/check.h"
-#include "../common/host.h"
+#include "../common/world.h"
 #include "measure.h"
 #include "output.h"
 #include "selection.h"

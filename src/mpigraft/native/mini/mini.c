@@ -14,7 +14,6 @@
 #include "../common/check.h"
 #include "../common/clock.h"
 #include "../common/conditions.h"
-#include "../common/host.h"
 #include "mini.h"
 #include "dirac.h"
 #include "halo.h"
@@ -23,6 +22,7 @@
 #include "particles.h"
 #include "transpose.h"
 #include "../common/statistics.h"
+#include "../common/world.h"
 
 static const struct app APPS[] = {DIRAC, HALO, OCEAN, PARTICLES, TRANSPOSE};
 
@@ -117,19 +117,6 @@ static void make_label(struct mini *mini, int argc, char **argv)
     }
 }
 
-static void print_begin(const struct mini *mini, struct clock clock)
-{
-    char library[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length;
-    OK(MPI_Get_library_version(library, &length));
-    library[strcspn(library, "\n")] = 0;
-    printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", mini->size);
-    json_string(stdout, library);
-    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g,\"clock_resolution_ns\":%.3g}\n",
-           BUFFERS[mini->options->buffers], 1e9 * clock.cost, 1e9 * clock.resolution);
-    fflush(stdout);
-}
-
 /* Print one row of samples. A part that took no time has no value: there is nothing to compare. */
 static int print_value(const struct mini *mini, const struct samples *samples, int row, bool valid,
                        double resolution)
@@ -193,28 +180,17 @@ static int measure(struct mini *mini, void *state, struct clock clock)
     return right;
 }
 
-static MPI_Comm ranks_of_this_host(const struct mini *mini)
+static bool run_app(struct mini *mini, const struct world *world, int argc, char **argv)
 {
-    MPI_Comm host;
-    int *first = hosts_of_all(mini->size);
-    OK(MPI_Comm_split(MPI_COMM_WORLD, first[mini->rank], mini->rank, &host));
-    free(first);
-    return host;
-}
-
-static bool run_app(struct mini *mini, int argc, char **argv)
-{
-    struct clock clock = examine_clock();
-    MPI_Comm host = ranks_of_this_host(mini);
     if (mini->rank == 0)
-        print_begin(mini, clock);
-    struct use_before before = use_begins(host);
+        print_begin(world, mini->options->buffers);
+    struct use_before before = use_begins(world->host);
     void *state = mini->app->open(mini);
     make_label(mini, argc, argv);
-    bool right = measure(mini, state, clock);
-    use_ends(host, mini->rank, &before);
+    bool right = measure(mini, state, world->clock);
+    use_ends(world->host, mini->rank, &before);
     mini->app->close(state);
-    OK(MPI_Comm_free(&host));
+    fflush(stdout);
     return right;
 }
 
@@ -231,14 +207,12 @@ int main(int argc, char **argv)
     open_memory(options.buffers);
     setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
     MPI_Init(&argc, &argv);
+    struct world world = enter_world();
     mini.comm = MPI_COMM_WORLD;
-    OK(MPI_Comm_rank(mini.comm, &mini.rank));
-    OK(MPI_Comm_size(mini.comm, &mini.size));
-    OK(MPI_Comm_set_errhandler(mini.comm, MPI_ERRORS_RETURN));
-    speaker = mini.rank;
+    mini.rank = world.rank;
+    mini.size = world.size;
     warn_of_unaware_mpi(options.buffers);
-    bool right = run_app(&mini, argc, argv);
-    fflush(stdout);
-    OK(MPI_Finalize());
+    bool right = run_app(&mini, &world, argc, argv);
+    leave_world(&world);
     return right ? 0 : EXIT_INVALID;
 }

@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "../common/check.h"
-#include "../common/host.h"
 #include "../common/json.h"
+#include "../common/world.h"
 #include "sockets.h"
 #include "traffic.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "../common/check.h"
-#include "../common/host.h"
 #include "../common/memory.h"
+#include "../common/world.h"
 #include "routes.h"
 #include "sockets.h"
 #include "network_counters.h"
@@ -106,11 +106,10 @@ static void open_sockets(struct probe *probe)
     probe->routes = open_routes();
 }
 
-static struct probe seat_ranks(MPI_Comm host, const struct memory *memory)
+static struct probe seat_ranks(const struct world *world, const struct memory *memory)
 {
-    struct probe probe = {.host = host, .memory = memory};
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &probe.rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &probe.size));
+    struct probe probe = {.host = world->host, .rank = world->rank, .size = world->size,
+                          .memory = memory};
     find_peers(&probe);
     find_readers(&probe);
     open_sockets(&probe);

@@ -1,10 +1,11 @@
-/* Which ranks share a host and which a network, asked of the kernel.
+/* All ranks of a program, and what is known of them from MPI_Init on: which of them share a host
+ * and which a network, asked of the kernel.
  *
  * MPI's own answer is about memory: told not to use it (MPIR_CVAR_NOLOCAL) MPICH says that nobody
  * shares a node, and counters of one host would be added up once per rank.
  */
-#ifndef MPIGRAFT_HOST_H
-#define MPIGRAFT_HOST_H
+#ifndef MPIGRAFT_WORLD_H
+#define MPIGRAFT_WORLD_H
 
 #include <mpi.h>
 #include <stdint.h>
@@ -14,6 +15,9 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "clock.h"
+#include "json.h"
+#include "memory.h"
 
 /* FNV-1a, 64 bits, as its authors (Fowler, Noll, Vo) give it. */
 static uint64_t mixed(uint64_t hash, const void *data, size_t bytes)
@@ -72,12 +76,55 @@ static int *hosts_of_all(int size)
 }
 
 /* Where `rank` comes when one host is counted out after the other, however ranks were dealt. */
-static inline int host_by_host(const int *host, int size, int rank)
+static int host_by_host(const int *host, int size, int rank)
 {
     int before = 0;
     for (int other = 0; other < size; other++)
         before += host[other] < host[rank] || (host[other] == host[rank] && other < rank);
     return before;
+}
+
+struct world {
+    int rank, size;
+    int spot;      /* among all, host by host: what makes up pairs */
+    MPI_Comm host; /* ranks of this one */
+    struct clock clock;
+};
+
+/* What every program does after MPI_Init; its errors are returned from then on. */
+static struct world enter_world(void)
+{
+    struct world world;
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
+    OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    speaker = world.rank;
+    int *host = hosts_of_all(world.size);
+    world.spot = host_by_host(host, world.size, world.rank);
+    OK(MPI_Comm_split(MPI_COMM_WORLD, host[world.rank], world.rank, &world.host));
+    free(host);
+    world.clock = examine_clock();
+    return world;
+}
+
+static void leave_world(struct world *world)
+{
+    OK(MPI_Comm_free(&world->host));
+    OK(MPI_Finalize());
+}
+
+/* The first line of rank 0. */
+static void print_begin(const struct world *world, int buffers)
+{
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    OK(MPI_Get_library_version(library, &length));
+    library[strcspn(library, "\n")] = 0;
+    printf("{\"mpigraft\":\"begin\",\"ranks\":%d,\"library\":", world->size);
+    json_string(stdout, library);
+    printf(",\"buffers\":\"%s\",\"clock_ns\":%.3g,\"clock_resolution_ns\":%.3g}\n",
+           BUFFERS[buffers], 1e9 * world->clock.cost, 1e9 * world->clock.resolution);
+    fflush(stdout);
 }
 
 #endif

@@ -1,6 +1,6 @@
-/* All ranks: how MPI starts, and what is known of them from then on. */
-#ifndef MPIGRAFT_WORLD_H
-#define MPIGRAFT_WORLD_H
+/* How MPI starts, and what that costs each rank: time, and memory once all ranks have talked. */
+#ifndef MPIGRAFT_BENCH_STARTUP_H
+#define MPIGRAFT_BENCH_STARTUP_H
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -8,26 +8,15 @@
 #include <time.h>
 
 #include "../common/check.h"
-#include "../common/clock.h"
-#include "../common/host.h"
-#include "options.h"
-
-struct world {
-    int rank, size;
-    int spot;        /* among all, host by host: what makes up pairs */
-    MPI_Comm host;   /* ranks of this one */
-    double init_s;   /* what MPI_Init took here */
-    double launch_s; /* from --launched until the last rank was there, on rank 0 */
-    struct clock clock;
-    int values;      /* printed so far */
-    bool valid;      /* all of them */
-};
 
 /* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 stands on
  * the launcher's host as a rule, and then one clock says both; another host's may be off. */
-static double since_launch(double launched, int rank)
+static double since_launch(double launched)
 {
     struct timespec time;
+    int rank;
+    OK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    speaker = rank;
     OK(MPI_Barrier(MPI_COMM_WORLD));
     clock_gettime(CLOCK_REALTIME, &time);
     double took = (double)time.tv_sec - launched + 1e-9 * (double)time.tv_nsec;
@@ -46,30 +35,6 @@ static void start_mpi(int *argc, char ***argv, bool threads)
     if (level != MPI_THREAD_MULTIPLE)
         DIE("this MPI lets no two threads call it at the same time (MPI_THREAD_MULTIPLE)");
 }
-
-static struct world start_world(int *argc, char ***argv, const struct options *options,
-                                bool threads)
-{
-    double launched = options->launched;
-    struct world world = {.valid = true};
-    double begin = now();
-    start_mpi(argc, argv, threads);
-    world.init_s = now() - begin;
-    OK(MPI_Comm_rank(MPI_COMM_WORLD, &world.rank));
-    OK(MPI_Comm_size(MPI_COMM_WORLD, &world.size));
-    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    speaker = world.rank;
-    if (launched > 0)
-        world.launch_s = since_launch(launched, world.rank);
-    int *host = hosts_of_all(world.size);
-    world.spot = host_by_host(host, world.size, world.rank);
-    OK(MPI_Comm_split(MPI_COMM_WORLD, host[world.rank], world.rank, &world.host));
-    free(host);
-    world.clock = examine_clock();
-    return world;
-}
-
-/* What starting MPI cost each rank: time of MPI_Init, memory once all ranks have talked. */
 
 /* MiB of this process. The proportional set size counts a page shared by n ranks as 1/n, so
  * figures of ranks may be added up; kernels without it give the resident set. */

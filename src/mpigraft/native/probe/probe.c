@@ -1,11 +1,11 @@
-/* --probe: known traffic of each kind between known peers, and what the wires saw of it.
+/* mpigraft-probe: known traffic of each kind between known peers, and what the wires saw of it.
+ * Started by the MPI's own launcher; rank 0 prints.
  *
  * A library that was told to use shared memory and sends a hundred megabytes through a network
- * interface is caught here, whatever it says of itself. Errors are returned, not fatal: a phase
- * that fails says so and the next one is tried.
+ * interface is caught here, whatever it reports. Errors are returned, not fatal: a phase that
+ * fails prints its error and the next one is tried. Exit status 2: bad usage; 3: MPI failed.
  */
-#ifndef MPIGRAFT_PROBE_H
-#define MPIGRAFT_PROBE_H
+#define PROGRAM "mpigraft-probe"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -13,13 +13,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "../common/arguments.h"
 #include "../common/check.h"
+#include "../common/clock.h"
 #include "../common/json.h"
-#include "../bench/measure.h"
 #include "../common/memory.h"
+#include "../common/world.h"
+#include "network_counters.h"
 #include "rank_connections.h"
 #include "traffic.h"
-#include "network_counters.h"
 
 /* ---- phases ---- */
 
@@ -334,9 +336,9 @@ static void print_locality(const struct probe *probe)
 
 /* All phases that this world has peers for, in buffers of the kind that will be measured: GPU
  * memory may take other lanes. Returns their number. */
-static int run_probe(MPI_Comm host, int buffers)
+static int run_phases(const struct world *world, const struct memory *memory)
 {
-    struct probe probe = seat_ranks(host, &MEMORIES[buffers]);
+    struct probe probe = seat_ranks(world, memory);
     const struct kind *pairwise[] = {&P2P, &ONE_SIDED};
     const struct peers nobody = {NOBODY, NOBODY};
     print_locality(&probe);
@@ -353,4 +355,39 @@ static int run_probe(MPI_Comm host, int buffers)
     return probe.phases;
 }
 
-#endif
+struct options {
+    int buffers;
+    bool help;
+};
+
+static const struct option_row OPTIONS[] = {
+    {"--buffers", TAKES_WORD, offsetof(struct options, buffers), 0, 0, BUFFERS,
+     "host, cuda or rocm"},
+    {"--help", TAKES_NOTHING, offsetof(struct options, help), 0, 0, NULL, "this text"},
+};
+
+enum { OPTION_ROWS = sizeof OPTIONS / sizeof *OPTIONS };
+
+int main(int argc, char **argv)
+{
+    struct options options = {.buffers = BUFFERS_HOST};
+    read_arguments(argc, argv, OPTIONS, OPTION_ROWS, &options, store_argument);
+    if (options.help) {
+        puts("mpigraft-probe [OPTION]...   start it with the launcher of an MPI");
+        print_rows(OPTIONS, OPTION_ROWS);
+        return 0;
+    }
+    open_memory(options.buffers);
+    setvbuf(stdout, NULL, _IOFBF, 1 << 20); /* a line leaves in one piece */
+    MPI_Init(&argc, &argv); /* on an error MPI itself prints it and ends */
+    struct world world = enter_world();
+    warn_of_unaware_mpi(options.buffers);
+    if (world.rank == 0)
+        print_begin(&world, options.buffers);
+    int phases = run_phases(&world, &MEMORIES[options.buffers]);
+    if (world.rank == 0)
+        printf("{\"mpigraft\":\"end\",\"values\":0,\"phases\":%d}\n", phases);
+    fflush(stdout);
+    leave_world(&world);
+    return 0;
+}
