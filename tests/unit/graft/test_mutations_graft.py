@@ -39,7 +39,7 @@ WHOLE = (
 )  # fmt: skip
 SIMULATION = ("compare_loading", "brought_by", "_unbound", "plain")
 PLAN = (
-    "plan_folder", "_data", "_bench", "_other_programs", "_environment", "path_stamps",
+    "plan_folder", "_data", "_of_mpi", "_other_programs", "_environment", "path_stamps",
     "changed_paths",
 )  # fmt: skip
 

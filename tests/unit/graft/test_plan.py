@@ -17,9 +17,9 @@ from mpigraft.graft.injection.contents import decide_contents, keep_mpi
 from mpigraft.graft.injection.fixpoint import GraftRequest
 from mpigraft.graft.injection.plan import (
     BENCH,
-    PROBE,
     DROPPED,
     GPU_SELECT,
+    PROBE,
     RELAY,
     TRACE,
     WITNESS,
