@@ -1,7 +1,7 @@
 """Where fetched things and caches live, and a cache of JSON documents keyed by content.
 
-A cache is a convenience: one that cannot be read or written, or that is damaged, is no cache,
-and nobody is told. What is asked twice at the same time is computed twice; the last one wins.
+A cache is a convenience: one that cannot be read or written, or that is damaged, is ignored in
+silence. What is asked twice at the same time is computed twice; the last one wins.
 """
 
 from __future__ import annotations

@@ -46,8 +46,7 @@ class _Deferred(ModuleType):
 
 
 def deferred(module: str) -> ModuleType:
-    """Stand in for a module that takes long to import, in files of which others use a part that
-    does without it."""
+    """Import a slow module when it is first used: other users of the file may not need it."""
     return _Deferred(module)
 
 

@@ -98,7 +98,7 @@ def rank_argv(rows: Iterable[EnvRow], program: tuple[str, ...], tool: str = ENV)
 
 def shown(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what may be stored or printed of an environment: an allow-list, secrets struck out,
-    also where the value of one stands in an innocent variable."""
+    also where another variable contains the value of one."""
     return {
         name: STRUCK if SECRET_NAME.search(name) else redact(redact(value), environment)
         for name, value in sorted(environment.items())

@@ -1,8 +1,7 @@
 """Every error that a user can meet, one class per exit code.
 
-A message has three parts: what was seen, why it matters, what to do. They stand under their code
-in `knowledge/findings/*.toml`. `cli` prints them and exits with the class's exit code; no other
-module prints or exits.
+A message has three parts: what was seen, why it matters, what to do. `knowledge/findings/*.toml`
+has them by code. `cli` prints them and exits with the class's exit code; no other module does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Unpack gzip: members one after the other, each of which costs its caller's budget an item."""
+"""Unpack gzip, member by member; each member takes one item of the caller's budget."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def hide_homes(text: str) -> str:
     come from another machine. A published report names nobody's home."""
     for home in _homes():
         # /root has to begin a path, or /opt/root would lose its end; longer ones name somebody
-        # wherever they stand: -L/home/me, file:///home/me.
+        # wherever they are: -L/home/me, file:///home/me.
         before = "" if home.count("/") > 1 else r"(?<![\w./-])"
         text = re.sub(rf"{before}{re.escape(home)}(?![\w.-])", "~", text)
     return HOME.sub("~", text)

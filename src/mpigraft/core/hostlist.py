@@ -24,7 +24,7 @@ def slurm_hosts(hosts: Sequence[str]) -> str:
 
 
 def _runs(hosts: Iterable[str]) -> Iterator[list[str]]:
-    """Hosts that a range in brackets can stand for, as long as it can."""
+    """Yield the longest runs of hosts that one range in brackets can name."""
     run: list[str] = []
     for host in hosts:
         if run and host != _after(run[0], len(run)):
@@ -47,6 +47,6 @@ def _range(run: Sequence[str]) -> str:
 
 
 def _numbered(host: str) -> tuple[str, str, str]:
-    """Return what stands before its last number, that number, and what stands behind it."""
+    """Split a name at its last number: the text before, the number, the text behind."""
     match = NUMBERED.fullmatch(host)
     return (match[1], match[2], match[3]) if match else (host, "", "")

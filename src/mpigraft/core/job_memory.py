@@ -29,7 +29,7 @@ def is_out_of_memory(root: Path = Path("/")) -> bool:
 
 
 def _below(mount: Path, group: str) -> Path:
-    """Return the folder of a group, of which only the end is below a mount in a container."""
+    """Return the folder of a group. In a container only its end may be below the mount."""
     parts = group.strip("/").split("/")
     places = (mount.joinpath(*parts[start:]) for start in range(len(parts)))
     return next((place for place in places if place.is_dir()), mount / parts[-1])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEASES = "leases"  # a folder of them, beside what they protect
 LASTS_S = 14 * 86400  # of a job whose end nobody knows
 SPARE_S = 86400  # after the end of a scheduler's job: its limit may be raised
-LONGEST_S = 366 * 86400  # whatever a lease says
+LONGEST_S = 366 * 86400  # even if a lease says more
 MOST = 4096  # bytes of a lease
 JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "FLUX_JOB_ID")
 ENDS = "SLURM_JOB_END_TIME"  # seconds since 1970; set by Slurm since 22.05
@@ -49,7 +49,7 @@ def write_lease(wanted: Sequence[Any], environ: Mapping[str, str]) -> str:
     try:
         handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            os.fchmod(handle, 0o644)  # whatever the umask is: others have to read it
+            os.fchmod(handle, 0o644)  # despite any umask: others have to read it
             json.dump(lease, file)
         os.rename(begun, f"{folder}/{name}")  # noqa: PTH104
     except OSError:
@@ -104,8 +104,8 @@ def read_lease(path: str) -> dict[str, Any]:
 
 
 def lease_ended(lease: Mapping[str, Any], now: float) -> bool:
-    """Return whether a lease counts no more: it expired, or its process is over, of which only this
-    boot of this kernel and this namespace of processes know."""
+    """Return whether a lease counts no more: it expired, or its process is over. Only the same boot
+    of the kernel and the same namespace of processes can know the latter."""
     if lease["expires"] <= now:
         return True
     if lease["place"] != _place() or not all(lease["place"]):

@@ -1,4 +1,4 @@
-"""Folders of which nothing can be executed: those of file systems mounted noexec."""
+"""Folders whose files cannot be executed: those of file systems mounted noexec."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What an answer was made from: files that were read, names that were looked for, folders listed.
 
-An answer may be kept as long as all of that is as it was. Who reads notes it here, before it
-reads, so that what changes meanwhile is noticed too; nothing is noted unless somebody records.
-A name that was not there counts: a library that is added earlier in a search path is a change.
-Contents are told by device, inode, size and both times: installers set mtime back, and cannot set
-ctime. What changed within the last two seconds is not trusted, for clocks of disks are coarse.
+An answer may be kept as long as none of that changes. Readers note it here before they read, so
+that a change meanwhile is noticed too; nothing is noted unless somebody records. A name that was
+absent counts: a library that is added earlier in a search path is a change. Contents are identified
+by device, inode, size and both times: installers set mtime back, and cannot set ctime. A change
+within the last two seconds is not trusted, because clocks of disks are coarse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _active: list[Reads] = []
 
 @dataclass(slots=True)
 class Reads:
-    """{absolute path: what stood there}: names without following a link, files with, folders with
+    """{absolute path: what was there}: names without following a link, files with, folders with
     the times at which a name in them changed last."""
 
     names: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ def folder(path: str | os.PathLike[str]) -> None:
 
 
 def name(path: str, stat: os.stat_result | None) -> None:
-    """Note what stands under a name, no link followed; None: nothing that could be seen."""
+    """Note what a name is, no link followed; None: nothing that could be seen."""
     for one in _active:
         one.names.setdefault(path, _of(stat) if stat is not None else ABSENT)
 
@@ -126,7 +126,7 @@ def _file(path: str) -> tuple[int, ...]:
 
 
 def _of(status: os.stat_result) -> tuple[int, ...]:
-    """Of a folder on the way only which one it is: what else lies in it does not matter."""
+    """Identify a folder on the way by itself: its other contents do not matter."""
     which = (status.st_dev, status.st_ino, status.st_mode, status.st_uid)
     if stat.S_ISDIR(status.st_mode):
         return which
@@ -169,7 +169,7 @@ def _paths(groups: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 def _digest(parts: Iterable[Iterable[tuple[int, ...]]]) -> str:
-    """Over what stood at each path; the paths are in the document, and give the order."""
+    """Hash what was at each path; the paths are in the document, and give the order."""
     every = blake2b()
     for part in parts:
         every.update(repr(list(part)).encode())

@@ -53,7 +53,7 @@ def document(**keys: Any) -> str:
 
 
 def revive(kind: Any, value: Any) -> Any:
-    """Return the value of type `kind` of which `plain` made `value`.
+    """Rebuild the value of type `kind` from which `plain` made `value`.
 
     Knows what the model uses: frozen dataclasses, enums, paths, tuples, `X | None`, scalars.
     Keys that this version does not know are passed over, missing ones take their default; a field

@@ -24,7 +24,7 @@ STARTED = (LAUNCH, LATER)  # by the launcher: each is to be on the MPI that was 
 
 
 class Lineage:
-    """Where a process stands in a job. `key` is what the caller knows it by."""
+    """The place of a process in a job. `key` is the caller's name for it."""
 
     __slots__ = (
         "above", "connected", "job", "key", "node", "process", "program", "rank", "size",
@@ -110,8 +110,7 @@ def topmost(processes: Iterable[Lineage]) -> list[Lineage]:
 
 
 def _cut_off(top: Sequence[Lineage]) -> list[Lineage]:
-    """Return the ranks of a launch of which the launcher's connection reached none: what lost
-    it."""
+    """Return the ranks of a launch where the launcher's connection reached none: what lost it."""
     lost = [one for one in top if not one.spawned and not one.job]
     return lost if len(lost) == len(top) else []
 

@@ -123,7 +123,7 @@ def _rights(target: Path) -> int:
 
 def make_folder(folder: Path, mode: int = 0o775) -> None:
     """Make a folder and what is missing above it, less what the umask takes. Not even an umask of
-    000 lets all users write there: what lies in these folders is loaded and started later. Raises
+    000 lets all users write there: files of these folders are loaded and started later. Raises
     OSError."""
     for one in (*reversed(folder.parents), folder):
         if not one.is_dir():
@@ -163,7 +163,7 @@ def follow_links(path: Path) -> Path:
 
 
 def _is_open_file(path: Path) -> bool:
-    """Return whether a link of /proc stands for what a process has open, and names nothing."""
+    """Return whether a link of /proc is a process's open file, and names nothing."""
     return path.parts[1:2] == ("proc",) and path.parent.name == "fd"
 
 

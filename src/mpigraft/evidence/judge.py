@@ -152,7 +152,7 @@ def _all_proven(traffic: Sequence[TrafficFinding]) -> bool:
     moved = [h for h in traffic if h.proof.standing is not ProofStatus.NOT_EXERCISED]
     messages = [h for h in moved if h.proof.kind is Kind.P2P]
     unproven = [h for h in moved if h.proof.standing is not ProofStatus.PROVEN]
-    excused = all(h.proof.kind is not Kind.P2P and (h.refused or h.untold) for h in unproven)
+    excused = all(h.proof.kind is not Kind.P2P and (h.refused or h.unreported) for h in unproven)
     return bool(messages) and excused
 
 
@@ -288,7 +288,7 @@ def _of_lanes(
         proof = item.proof
         kind = f"{proof.kind} {proof.peer}"
         if proof.standing is ProofStatus.NO_EVIDENCE and ended and not item.refused:
-            excused = item.untold and proof.kind is not Kind.P2P
+            excused = item.unreported and proof.kind is not Kind.P2P
             level = Level.WARNING if excused else Level.ERROR
             findings.append(
                 Finding.of(

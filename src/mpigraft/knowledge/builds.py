@@ -215,7 +215,7 @@ class Unneeded:
     id: str
     why: str
     source: str
-    on: str = ""  # told with plans that have this
+    on: str = ""  # printed with plans that have this
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def case_names() -> tuple[str, ...]:
 
 
 def case_text(name: str) -> str:
-    """Return the campaign file of a case, as it stands. Raises UsageError for a name of none."""
+    """Return the campaign file of a case, unchanged. Raises UsageError for an unknown name."""
     return str(_file(name).read_text(encoding="utf-8"))
 
 

@@ -14,7 +14,7 @@ MAX_CPUS = 4096  # of one node
 
 
 class CpuRange(tuple[int, ...]):
-    """CPUs that stand in a file as `48-55`."""
+    """CPUs that a file writes as `48-55`."""
 
     __slots__ = ()
 

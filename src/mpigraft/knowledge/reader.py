@@ -49,7 +49,7 @@ class Rules:
     nonempty: bool = False  # of a list
     rest: bool = False  # takes all keys of no other field
     other: bool = False  # is not read at all
-    # An option has an example, as a TOML file has it. One value stands for a list of one there,
+    # An option has an example, as a TOML file has it. One value is a list of one there,
     # and texts may be empty or repeat.
     example: str = ""
     flag: str = ""  # where it is not the key with hyphens
@@ -59,7 +59,7 @@ class Rules:
     plural: bool = False  # one value is not a list of one
     axis: bool = False  # one of those that make layouts together
     site: bool = False  # a site's profile may have it in [run]
-    # Of a command line: help, what stands for the value there and for the default, and spellings
+    # Of a command line: help, the words shown for the value and for the default, and spellings
     # where they are not the flag alone.
     help: str = ""
     metavar: str = ""

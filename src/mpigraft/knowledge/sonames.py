@@ -1,4 +1,4 @@
-"""What a soname says of a library: its MPI binding and its role: sonames.toml."""
+"""Read a library's MPI binding and its role from its soname: sonames.toml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OLD_ABIS = ("ompi-old", "mpich-old")  # ABIs that no MPI of today has
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """An MPI interface for a language. Libraries of one Binding stand in for each other."""
+    """An MPI interface for a language. Libraries of one Binding replace each other."""
 
     abi: str  # a value of model.Abi, or one of OLD_ABIS
     language: str

@@ -8,7 +8,7 @@ from mpigraft.core.model import Family
 from mpigraft.knowledge.reader import RowError, load_rows, toml
 from mpigraft.knowledge.versions import Range, version_numbers
 
-ALONE = "alone"  # stands for the launcher of a process that none started
+ALONE = "alone"  # the launcher of a process that none started
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Spawn:
     sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
     when: Range | None = None
     once: bool = False
-    pmi: str = ""  # empty: whatever the launcher offers
+    pmi: str = ""  # empty: any
     message: str = ""
     fix: str = ""
     environment: tuple[str, ...] = ()  # NAME=VALUE

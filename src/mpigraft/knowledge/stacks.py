@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from mpigraft.core.model import Abi
 from mpigraft.knowledge.reader import NEVER, load_rows, toml
 
-ARM = "0x41"  # the implementer that stands for those that no row names
+ARM = "0x41"  # the implementer of all CPUs that no row names
 LIBRARIES = ("libfabric", "ucx")
 
 
@@ -65,8 +65,8 @@ def network_library_of(soname: str) -> str:
 
 
 def library_of_override(path: str) -> str:
-    """Give what the end of an override's path says of its library: an ABI, libfabric or ucx; empty
-    where it says nothing. EESSI's is OpenMPI/system."""
+    """Read the library from the end of an override's path: an ABI, libfabric or ucx; empty where
+    it names none. EESSI's is OpenMPI/system."""
     for part in PurePosixPath(path).parts[:-3:-1]:
         for row in load_rows(OverrideName, "override", "stacks.toml"):
             if re.fullmatch(row.name.pattern, part, re.IGNORECASE):

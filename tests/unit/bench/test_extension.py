@@ -90,7 +90,7 @@ def test_the_same_number_again_goes_on_and_is_no_other_extension() -> None:
 def test_fewer_rounds_than_planned_are_refused_with_the_reason(rounds: int, measured: int) -> None:
     with pytest.raises(UsageError) as refused:
         extend_campaign(PLANNED, rounds, measured)
-    assert f"planned with 10 rounds, of which {measured} are begun" in refused.value.message
+    assert f"planned with 10 rounds, and {measured} are begun" in refused.value.message
     assert f"--rounds {rounds} is fewer" in refused.value.message
     assert "winners by chance" in refused.value.why
 

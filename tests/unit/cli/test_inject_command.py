@@ -124,7 +124,7 @@ def test_a_module_puts_an_mpi_first_that_fits_and_nothing_of_the_host(
     assert f'"{places["own"]}"' in page
     code, page, notes = run(capsys, *words, "openmpi@5.0.1")
     assert (code, page) == (1, "")
-    assert f"lies in {places['system']}, beside the C library" in notes
+    assert f"is in {places['system']}, beside the C library" in notes
     code, page, notes = run(capsys, *words, "mpich@5.0.2")
     assert (code, page) == (1, "")
     assert "stack-other-abi" in notes

@@ -282,10 +282,10 @@ def test_only_what_chance_can_do_is_tried_again(codes: tuple[str, ...], again: b
 
 
 def heard(
-    standing: ProofStatus, kind: Kind = Kind.P2P, *, refused: bool = False, untold: bool = False
+    standing: ProofStatus, kind: Kind = Kind.P2P, *, refused: bool = False, unreported: bool = False
 ) -> TrafficFinding:
     proof = Proof(Peer.ON_NODE, kind, standing, "", "")
-    return TrafficFinding(proof=proof, refused=refused, untold=untold)
+    return TrafficFinding(proof=proof, refused=refused, unreported=unreported)
 
 
 P, N, C, X = (
@@ -311,9 +311,9 @@ PUT = Kind.ONE_SIDED
         ([heard(P), heard(N, PUT)], False),
         ([heard(P), heard(C, PUT)], False),
         ([heard(P), heard(N, PUT, refused=True)], True),
-        ([heard(P), heard(N, PUT, untold=True)], True),
+        ([heard(P), heard(N, PUT, unreported=True)], True),
         ([heard(N, refused=True)], False),
-        ([heard(P), heard(N, untold=True)], False),
+        ([heard(P), heard(N, unreported=True)], False),
     ],
 )
 def test_a_pass_needs_every_kind_that_moved_bytes(

@@ -124,7 +124,7 @@ def test_an_mpi_that_never_says_is_excused_for_all_but_messages() -> None:
         (Kind.ONE_SIDED, "warning"),
         (Kind.COLLECTIVE, "warning"),
     ):
-        assert of_lanes(replace(heard(N, kind), untold=True)) == [f"{level} no-evidence"]
+        assert of_lanes(replace(heard(N, kind), unreported=True)) == [f"{level} no-evidence"]
         assert of_lanes(heard(N, kind)) == ["error no-evidence"]
 
 

@@ -40,8 +40,8 @@ def test_what_ran_as_requested_is_proven(log: Recorded, asked: str) -> None:
     assert {f.code for f in evidence.findings} <= {"lane-other", "no-evidence"} | noisy
     assert standing(evidence, Kind.P2P) is ProofStatus.PROVEN
     assert standing(evidence, Kind.COLLECTIVE) is ProofStatus.PROVEN
-    untold = log.identity.startswith("openmpi@4") and "ucx" not in asked
-    due = ProofStatus.NO_EVIDENCE if untold else ProofStatus.PROVEN
+    unreported = log.identity.startswith("openmpi@4") and "ucx" not in asked
+    due = ProofStatus.NO_EVIDENCE if unreported else ProofStatus.PROVEN
     assert standing(evidence, Kind.ONE_SIDED) is due
     for kind in Kind:
         assert standing(evidence, kind, Peer.OFF_NODE) is ProofStatus.NOT_EXERCISED

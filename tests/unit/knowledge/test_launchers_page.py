@@ -35,7 +35,7 @@ def worlds() -> str:
         releases = f" {row.when}" if row.when else ""
         ends = "each rank is 0 of 1" if row.alone else "one world"
         rows.append((row.launcher, f"{', '.join(row.families)}{releases}", row.pmi or "-",
-                     ", ".join(row.speaks) or "any", ends))  # fmt: skip
+                     ", ".join(row.supports) or "any", ends))  # fmt: skip
     return table("launcher | MPI | it offers | the library speaks | ranks", rows)
 
 

@@ -93,7 +93,7 @@ def refusal(change: Callable[[dict[str, Any]], object], index: int = 0) -> str:
         ),
         ("signs", [{"use": "nothing"}], "key use: unknown group nothing"),
         ("signs", [1], "signs 1: not a table but int"),
-        ("untold", ["one-sided"], "one-sided on-node names the lane although untold"),
+        ("unreported", ["one-sided"], "one-sided on-node names the lane although unreported"),
         ("extra", 1, "key extra: unknown key"),
         ("sources", None, "key sources: missing"),
     ],
@@ -175,16 +175,16 @@ def test_a_family_may_tell_what_another_tells() -> None:
     own = tells[Family.CRAY_MPICH]
     assert own["locality"] == tells[Family.MPICH]["locality"]
     assert own["provider"] != tells[Family.MPICH]["provider"]
-    with pytest.raises(UsageError, match="no family intel stands before it"):
+    with pytest.raises(UsageError, match="no family intel above it"):
         read_tells({"mpich": {"like": "intel"}})
 
 
 def test_messages_may_not_be_untold() -> None:
     def change(row: dict[str, Any]) -> None:
         row["signs"] = []
-        row["untold"] = list(Kind)
+        row["unreported"] = list(Kind)
 
-    assert "key untold: messages must be reported" in refusal(change)
+    assert "key unreported: messages must be reported" in refusal(change)
 
 
 def test_an_id_stands_once() -> None:

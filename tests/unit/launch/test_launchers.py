@@ -299,7 +299,7 @@ def test_a_step_is_not_changed_by_what_the_jobs_script_set() -> None:
 
 def test_a_pmi_that_is_an_open_file_has_to_reach_the_ranks() -> None:
     for kind, pmi in (("srun", "pmi2"), ("flux", "simple")):
-        with pytest.raises(UsageError, match=f"speaks {pmi} through an open file"):
+        with pytest.raises(UsageError, match=f"offers {pmi} through an open file"):
             command(kind, PAIR, pmi=pmi, keeps=False)
         assert command(kind, PAIR, pmi="pmix", keeps=False).words
         assert command(kind, PAIR, pmi=pmi).words

@@ -44,7 +44,7 @@ class NoVerdict:
 
     @property
     def sentence(self) -> str:
-        """The text as it stands after the curve's name."""
+        """The text that follows the curve's name."""
         match self.cause:
             case Cause.MIXED:
                 return f"mixed: {self.text}"
@@ -81,7 +81,7 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class JointBound:
     """The size that may differ most within a curve whose pooled ratio is equivalent, with bounds
-    that hold for all sizes at once in 95 % of campaigns. The curve is equivalent if no size lies
+    that hold for all sizes at once in 95 % of campaigns. The curve is equivalent if no size is
     `beyond`."""
 
     size: int
@@ -157,7 +157,7 @@ class CellGroup:
 
 
 def common_sizes(groups: Iterable[CellGroup]) -> tuple[int, ...]:
-    """Return the sizes that all of these curves have. Over others, means that stand side by side
+    """Return the sizes that all of these curves have. Over other sizes, means shown side by side
     would differ because their sizes do."""
     sizes = [set(group.used_sizes) for group in groups]
     return tuple(sorted(set.intersection(*sizes))) if sizes else ()
@@ -201,7 +201,7 @@ class Comparison:
     groups: tuple[CellGroup, ...]
     noise: tuple[Noise, ...]
     findings: tuple[Finding, ...]
-    summary: tuple[str, ...] = field(default=())  # lines for a person, most useful first
+    summary: tuple[str, ...] = field(default=())  # readable lines, most useful first
     launches: tuple[LaunchCount, ...] = ()
     looks: tuple[Look, ...] = ()  # all that are planned
     taken: int = 0  # how many of them: their rounds are over
@@ -219,7 +219,7 @@ class AcrossRule:
 
 @dataclass(frozen=True, slots=True)
 class CurveLevel:
-    """How high a curve of one campaign lies."""
+    """The level of a curve in one campaign."""
 
     key: tuple[str, str, str, str]  # benchmark, metric, layout, buffers
     configuration: str  # key

@@ -28,8 +28,8 @@ class Sign:
     wire: str = ""  # bytes: its payload crosses the kernel's interfaces; none: it must not
     # Known not to be the transport that was requested: windows in shared memory.
     unrequested: bool = field(default=False, metadata={"was": "beside"})
-    says: str = ""  # the same for a person, with {lane} for what was told
-    due: str = ""  # for a person, what had to be told; empty where nothing had to
+    says: str = ""  # the same as text, with {lane} for the printed lane
+    due: str = ""  # as text, what had to be printed; empty where nothing had to
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ METRICS = MetricTable(
 
 
 def metric_name(key: str) -> str:
-    """Return a metric's name for a person, without the unit and direction that a key may say."""
+    """Return a metric's readable name, without the unit and direction that its key may have."""
     metric = METRICS.get(key)
     return metric.name if metric else key
 
@@ -192,8 +192,8 @@ class Launch:
     cwd: Path
     limit_s: float
     witness: Path  # folder into which every rank writes one record
-    files: tuple[tuple[Path, str], ...] = ()  # (path, text) that must stand before it starts
-    # What of `env` is this launch's own, whatever the user has; None: a variable that must not be.
+    files: tuple[tuple[Path, str], ...] = ()  # (path, text) that must exist before it starts
+    # The part of `env` that no user's value replaces; None: a variable that must not be set.
     decided: tuple[tuple[str, str | None], ...] = ()
     # As `files`: the script of what ranks start with MPI_Comm_spawn, on whose path they rely.
     children: tuple[tuple[Path, str], ...] = ()

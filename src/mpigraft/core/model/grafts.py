@@ -64,7 +64,7 @@ class MpiAbi:
     objects: tuple[AbiObject, ...]  # libmpi first, its other bindings, closure, plugins
     data: tuple[DataFile, ...] = ()
     glibc: str = ""  # of the machine: 2.36
-    environment: tuple[EnvRow, ...] = ()  # of ranks; {graft} stands for the graft folder's place
+    environment: tuple[EnvRow, ...] = ()  # of ranks; {graft} is the graft folder's place
     programs: tuple[AbiObject, ...] = ()  # that it starts; `place` is below the graft folder
 
 
@@ -88,7 +88,7 @@ class GuestLabel:
 
     name: str  # app.sif
     kind: GuestKind
-    source: str  # what engines are told: absolute path, or name of the image
+    source: str  # as engines get it: absolute path, or name of the image
     digest: str  # SHA-256: of the image file, else over the files that were examined
     architecture: str
     os: str  # PRETTY_NAME of os-release

@@ -1,4 +1,4 @@
-"""Campaigns that run as jobs of a scheduler: what was handed in, and how it stands."""
+"""Campaigns that run as jobs of a scheduler: what was submitted, and its state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """What a scheduler says of a job."""
+    """A job's state as the scheduler reports it."""
 
     state: JobState
     word: str = ""  # its own word: TIMEOUT, NODE_FAIL, R

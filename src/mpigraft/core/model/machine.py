@@ -62,7 +62,7 @@ class MpiInstall:
     components: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Open MPI: (framework, names)
     environment: tuple[EnvRow, ...] = ()  # what it needs to run at all
     source: str = ""  # wheel, path, module, spack, easybuild, cray, debian
-    found: tuple[str, ...] = ()  # each way in which it was found, for a person
+    found: tuple[str, ...] = ()  # each way in which it was found, as text
     usable: bool = True
     reason: str = ""
     transports: tuple[TransportOffer, ...] = ()

@@ -1,4 +1,4 @@
-"""Nodes and places on them: allocations, layouts, and what a launcher is told of both."""
+"""Nodes and places on them: allocations, layouts, and what a launcher gets of both."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Allocation:
     """Nodes that launches may use, in the order in which ranks fill them."""
 
     hosts: tuple[str, ...]  # as launchers are to call them; one at least
-    source: str  # for a person: "Slurm job 42", "--hosts", "hosts.txt", "this host"
+    source: str  # as text: "Slurm job 42", "--hosts", "hosts.txt", "this host"
     scheduler: str = ""  # slurm, pbs, flux; empty: nobody handed them out
     job: str = ""  # its id there
     cpus: tuple[int, ...] = ()  # granted on each host; empty: not known
     agent: str = ""  # a program used like ssh; empty: the launcher's own way
-    here: bool = False  # the only host is this one, and nothing has to be told
+    here: bool = False  # the only host is this one, so launchers need no hosts
     granted: tuple[str, ...] = ()  # hosts of the job, where a user named others of them as `hosts`
     component: str = ""  # of a heterogeneous job, where these are not the nodes of all
 
@@ -60,7 +60,7 @@ class Layout:
     bind: str = "core"  # to what a rank is bound: core, l3cache, numa, socket, none
     map_by: str = "core"  # over what the ranks of a node are dealt: those, and node
     gpus: bool = False  # each rank sees the GPU nearest to its cores, and no other
-    explicit: bool = False  # launchers are told the CPUs, though they have words for these cores
+    explicit: bool = False  # launchers get the CPUs, though they have words for these cores
 
     @property
     def ranks(self) -> int:
@@ -75,8 +75,7 @@ class Layout:
     @property
     def plain(self) -> bool:
         """Whether it is left to the launchers, which all have words for it: cores one after the
-        other, of which nobody said more, or nothing bound. Nodes of a job may then have other CPUs
-        each."""
+        other and no more, or nothing bound. The nodes' CPUs may then differ."""
         usual = self.map_by == "core" and self.bind in ("core", "none")
         return usual and not (self.gpus or self.explicit)
 
@@ -120,12 +119,12 @@ class Group:
     every node."""
 
     ranks_per_node: int
-    words: tuple[str, ...]  # all that stands inside of the launcher: engine, environment, program
+    words: tuple[str, ...]  # all inside of the launcher: engine, environment, program
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a launcher is told: a pure function makes its command line of it."""
+    """The input of a launcher: a pure function makes its command line from it."""
 
     launcher: Path
     mpi: MpiInstall  # of the ranks
@@ -135,7 +134,7 @@ class Order:
     masks: tuple[tuple[int, ...], ...] = ()  # CPUs of each rank of a node; empty: nothing is bound
     crowded: bool = False  # more ranks than cores on a node: let them on, bind nothing
     root: bool = False
-    keeps: bool = True  # what stands between launcher and ranks hands on open files
+    keeps: bool = True  # whatever is between launcher and ranks hands on open files
     pmi: str = ""  # as in LaunchedBy
     version: str = ""  # of the launcher; empty: not known
     numbers: tuple[int, ...] = ()  # CPU by its number in the hardware's order; empty: the same

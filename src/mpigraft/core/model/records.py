@@ -52,7 +52,7 @@ class Proof:
     standing: ProofStatus
     lane: str  # as the library names it: "sm", "lnx (shm+lo)"
     sign: str  # the line that was seen; empty without evidence
-    says: str = ""  # what that line says, as a clause for a person
+    says: str = ""  # what that line says, as a clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class CpuUse:
     wall_s: float
     busy_s: float  # CPU seconds of these CPUs, in user and system mode, by whomever
     steal_s: float  # CPU seconds of these CPUs that a hypervisor gave to others
-    own_s: float  # CPU seconds of the ranks, on whatever CPU
+    own_s: float  # CPU seconds of the ranks, on any CPU
     others: float  # greatest share, 0 to 1, that others took of CPUs which ranks have in common
     switches: int  # involuntary context switches of the ranks
 

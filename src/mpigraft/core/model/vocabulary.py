@@ -71,7 +71,7 @@ class Kind(StrEnum):
 
 
 class ProofStatus(StrEnum):
-    """What the evidence says of one peer class and kind. A missing record is never a pass."""
+    """The proof of one peer class and kind. A missing record is never a pass."""
 
     PROVEN = "proven"
     CONTRADICTED = "contradicted"

@@ -160,7 +160,7 @@ def _end_at_line(
     child: subprocess.Popen[bytes], ends: Callable[[bytes], bool]
 ) -> Callable[[bytes], None]:
     """Make the function that takes blocks of a child's errors, and asks the child to end after a
-    line of which `ends` says so."""
+    line that `ends` matches."""
     rest = b""
 
     def take_block(block: bytes) -> None:

@@ -27,7 +27,7 @@ def ensure_stdin() -> None:
 
 
 def is_empty() -> bool:
-    """Return whether descriptor 0 is /dev/null: nobody has to stand by then."""
+    """Return whether descriptor 0 is /dev/null: nothing has to be forwarded then."""
     stat = os.fstat(0)
     return stat.st_rdev == NULL
 

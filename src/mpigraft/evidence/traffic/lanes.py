@@ -220,7 +220,7 @@ class TrafficFinding:
     unrequested: bool = False  # not the transport's own: the wire cannot refuse it
     reason: str = ""  # why it is not proven
     refused: bool = False  # MPI itself said that it cannot
-    untold: bool = False  # this MPI never says
+    unreported: bool = False  # this MPI never says
     wire: Wire = Wire.UNREAD
     by_wire: bool = False  # it is the kernel's counters that contradict
     by_sockets: bool = False  # those of the ranks' own connections
@@ -269,7 +269,7 @@ def assess(
     due = [s for s in own if s.proves]
     if not any(sign.lane for sign in due):
         return TrafficFinding(
-            proof=silent, reason="this MPI does not print what carries it", untold=True
+            proof=silent, reason="this MPI does not print what carries it", unreported=True
         )
     printed = _printed(due, output)
     if missing := _missing(due, printed, ranks):

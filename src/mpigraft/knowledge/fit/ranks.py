@@ -10,7 +10,7 @@ from mpigraft.knowledge.reader import load_rows, toml
 
 @dataclass(frozen=True, slots=True)
 class RankVariables:
-    """Names of variables, of which the first that is set counts."""
+    """Names of variables: the first that is set counts."""
 
     kind: str  # of launcher
     world: tuple[str, ...] = field(metadata=toml(nonempty=True))  # a rank's number in the world

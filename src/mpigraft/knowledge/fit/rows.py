@@ -39,19 +39,19 @@ class WorldRow:
     pmi: str = field(
         default="", metadata=toml(words=PMI)
     )  # that the launcher offers; empty: it has one way
-    speaks: tuple[str, ...] = field(default=(), metadata=toml(words=PMI))  # else `pmi`, or any
+    supports: tuple[str, ...] = field(default=(), metadata=toml(words=PMI))  # else `pmi`, or any
     alone: bool = False  # each rank is 0 of 1
 
     def __post_init__(self) -> None:
-        if self.pmi and not self.speaks:
-            object.__setattr__(self, "speaks", (self.pmi,))
+        if self.pmi and not self.supports:
+            object.__setattr__(self, "supports", (self.pmi,))
 
     def concerns(self, launcher: str, family: str, release: str, supported: Iterable[str]) -> bool:
         return (
             self.launcher == launcher
             and family in self.families
             and (self.when is None or version_numbers(release) in self.when)
-            and (not self.speaks or any(pmi in supported for pmi in self.speaks))
+            and (not self.supports or any(pmi in supported for pmi in self.supports))
         )
 
 

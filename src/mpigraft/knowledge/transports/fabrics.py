@@ -41,7 +41,7 @@ class Reach:
 
 
 def fabric_reach() -> tuple[Reach, ...]:
-    """Return what reaches each kind of device, whatever its driver."""
+    """Return what reaches each kind of device, with any driver."""
     kinds = dict.fromkeys(fabric.kind for fabric in fabrics())
     rows = {kind: [row for row in fabrics() if row.kind == kind] for kind in kinds}
     return tuple(

@@ -38,7 +38,7 @@ class Tell:
     """One kind of line that a family prints, with `{lane}` for what it names."""
 
     pattern: str
-    says: str  # the same for a person, a clause with `{lane}`
+    says: str  # the same as text, a clause with `{lane}`
     lane: str
     source: str
     name: str = field(default="", metadata=toml(other=True))
@@ -150,7 +150,7 @@ class SignRow:
 
     @property
     def plain(self) -> str:
-        """What it expects, for a person."""
+        """What it expects, as text."""
         return self.words or plain_words(self.expect)
 
 
@@ -166,7 +166,7 @@ class TransportRow:
     env: Pairs = ()
     launcher: Pairs = ()
     sign_rows: tuple[SignRow, ...] = field(default=(), metadata=toml("signs"))
-    untold: tuple[Kind, ...] = ()  # kinds of which this MPI prints nothing
+    unreported: tuple[Kind, ...] = ()  # kinds that this MPI prints nothing about
     broken: str = ""
     variant: bool = False  # another way to have a row's lanes, used only if it is named
     historic: bool = False  # of machines that no longer exist
@@ -185,8 +185,8 @@ class TransportRow:
                 _check_template(f"{key}.{name}", name, value)
         if not self.env and not self.modules:
             raise RowError("env", "nothing is forced, so another transport could run instead")
-        if Kind.P2P in self.untold:
-            raise RowError("untold", "messages must be reported")
+        if Kind.P2P in self.unreported:
+            raise RowError("unreported", "messages must be reported")
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +337,10 @@ def _refuse_unprovable(row: TransportRow, where: str) -> None:
     out, needs a sign that names the lane, unless the row says that this kind is never reported."""
     for kind, peer in product(Kind, (p for p in row.peers if p is not Peer.SELF)):
         named = [s for s in row.signs if (s.kind, s.peer) == (kind, peer) and s.proves and s.lane]
-        if bool(named) is (kind in row.untold):
-            what = "names the lane although untold" if named else "has no sign that names the lane"
+        if bool(named) is (kind in row.unreported):
+            what = (
+                "names the lane although unreported" if named else "has no sign that names the lane"
+            )
             raise UsageError.of(
                 "transports-signs-invalid", where=where, kind=kind, peer=peer, problem=what
             )
