@@ -65,8 +65,8 @@ def swap_layouts(side: Measured) -> Measured:
 
 
 def swap_option(option: str, side: Measured) -> Measured:
-    """Put the values of an option of benchmarks in the place of configurations, which stand in the
-    place of layouts then. Benchmarks without the option are left out.
+    """Put the values of an option of benchmarks in the place of configurations, and these in the
+    place of layouts. Benchmarks without the option are left out.
 
     The baseline is the last value by letters. Raises UsageError where no benchmark has the option,
     MissingError where all have the same value.

@@ -3,7 +3,7 @@
 A gap between a curve's launches, in order of their values, is compared with the values on each
 side of it: of n gaps between evenly spread values, the first takes more than the share g of their
 sum with the chance (1 - g)^(n - 1) (Pyke, Spacings, JRSS B 27, 1965). The greater of both sides
-counts, times the number of gaps that could part two groups. Even values stand for all
+counts, times the number of gaps that could part two groups. Even values represent all
 distributions with one peak, since these come nearest to two peaks (Hartigan and Hartigan, The Dip
 Test of Unimodality, Annals of Statistics 13, 1985). Compared with all values at once, as in
 textbooks, a gap is found twice as often, and so is one between quiet launches and a few disturbed

@@ -3,9 +3,9 @@
 The rules were tried on launches of a small noisy machine (figures: docs/explanation/method.md):
 1. One value per launch and size. In each round a configuration is compared with the geometric
    mean of the baseline's launches. With fewer than MIN_ROUNDS rounds everything is inconclusive.
-2. faster, slower: the 95 % interval of the median ratio lies outside the margin, and outside what
+2. faster, slower: the 95 % interval of the median ratio is outside the margin, and outside what
    the baseline's own two launches of a round differ by.
-3. equivalent: the interval lies inside the margin, which noise never widens. For a curve it is
+3. equivalent: the interval is inside the margin, which noise never widens. For a curve it is
    the interval of the pooled ratio, and no size may be more than twice as far from 1.
 4. A whole curve is called by a joint test over its sizes, because a launch moves all sizes at
    once. The test is corrected for the campaign's curves, because more curves give more chance

@@ -15,7 +15,7 @@ Cut = set[tuple[str, str, str]]  # configuration (label), layout and benchmark o
 
 
 def cut_tables(launches: Sequence[LaunchRecord], labels: Mapping[str, str]) -> Cut:
-    """Return the curves of which an imported table may lack its end."""
+    """Return the curves whose imported tables may lack the end."""
     return {
         (labels.get(launch.configuration, launch.configuration), launch.layout, benchmark)
         for launch in launches
@@ -26,7 +26,7 @@ def cut_tables(launches: Sequence[LaunchRecord], labels: Mapping[str, str]) -> C
 
 
 def withhold_cut(groups: Sequence[CellGroup], cut: Cut) -> list[CellGroup]:
-    """Withhold verdicts on whole curves of which a table may lack its end; cells keep theirs."""
+    """Withhold verdicts on whole curves whose tables may lack the end; cells keep theirs."""
     return [
         replace(group, curve=Verdict.INCONCLUSIVE, look=None, joint=None)
         if (group.configuration, group.layout, group.benchmark) in cut

@@ -173,7 +173,7 @@ def control_of(group: CellGroup, noise: Sequence[Noise]) -> Noise | None:
 
 
 def _upheld(group: CellGroup, again: CellGroup | None, floor: float) -> bool:
-    """Test whether the ratio of the undisturbed rounds lies beyond the floor too."""
+    """Test whether the ratio of the undisturbed rounds is beyond the floor too."""
     if again is None:
         return False
     return again.pooled > 1 + floor if group.pooled > 1 else again.pooled < 1 / (1 + floor)

@@ -86,7 +86,7 @@ def _greatest_t(residuals: Floats, counts: Ints, seed: int) -> float:
 
 
 def _between(residuals: Floats, counts: Ints, allocations: Ints) -> Floats:
-    """Compute the standard error of each column's mean from its allocations, of which A vary too
+    """Compute the standard error of each column's mean from its A allocations, which vary too
     little by (A - 1) / A (Liang and Zeger, Biometrika 73, 1986); 0 for a single one."""
     names = np.unique(allocations)
     if len(names) == 1:

@@ -81,7 +81,7 @@ class Series:
         return _means(self.logs[configuration])
 
     def sizes_of(self, configuration: str) -> set[int]:
-        """List the sizes of which this configuration has a value."""
+        """List the sizes at which this configuration has a value."""
         present = filled(self.launches(configuration)).tolist()
         return {size for size, has_value in zip(self.sizes, present, strict=True) if has_value}
 

@@ -37,7 +37,7 @@ FLIPS = 4096  # all sign patterns of 12 rounds; of more rounds the joint test dr
 
 
 def settle_looks(rounds: int, looks: Sequence[int]) -> tuple[int, tuple[int, ...]]:
-    """Return the number of rounds and the looks of a plan, of which the last is the end. Raises
+    """Return the number of rounds and the looks of a plan; the last look is the end. Raises
     UsageError for looks that are too early, out of order, or too close to call anything."""
     if not looks:
         return rounds, ()
@@ -125,7 +125,7 @@ def _percent(fraction: float) -> str:
 
 
 def looks_taken(looks: Iterable[Look], over: Collection[int]) -> tuple[Look, ...]:
-    """Select the looks of which every round is over."""
+    """Select the looks whose rounds are all over."""
     return tuple(look for look in looks if all(n in over for n in range(look.rounds)))
 
 
@@ -165,7 +165,7 @@ def called_curves(
 
     The first look that calls a curve decides, unless later rounds contradict it. Only a planned
     end or an extension calls a curve equivalent, because an interval that is tried at every look
-    lies within the margin by chance more often than one that is tried once.
+    is within the margin by chance more often than one that is tried once.
     """
     by_look = [(look, {_key(group): group for group in groups}) for look, groups in stages]
     end = max(look.rounds for look in looks if not look.extension)

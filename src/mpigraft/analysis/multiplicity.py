@@ -1,7 +1,7 @@
 """Test whole curves, corrected for the number of the campaign's curves.
 
 Sizes of a launch move together, and so do the curves of a round: they share one baseline, and
-whatever disturbed the round disturbed each of them. So the sign of a whole round is flipped at
+what disturbed the round disturbed each of them. So the sign of a whole round is flipped at
 once, over all sizes of all curves, and a curve has to exceed the greatest |T| of all of them.
 Curves are taken in the order of their own greatest |T|, and each that was passed is left out of
 the comparison of the next: the step-down max-T method of Westfall and Young

@@ -60,7 +60,7 @@ def judge_steps(
     """Return the baseline's id and a row for each configuration and step, in their order.
 
     `values` are times, of one metric. `steps` has a name and what its benchmark's key contains.
-    A step moves the ratio if the interval of the change lies outside the margin, the baseline's
+    A step moves the ratio if the interval of the change is outside the margin, the baseline's
     own difference between two launches if that is greater, and its sign test holds for all steps
     together.
     """

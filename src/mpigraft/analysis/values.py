@@ -1,7 +1,7 @@
 """Reduce the launches of a configuration to the value that every table, page and document shows.
 
-It is the median over rounds of the geometric mean of a round's launches, of which the baseline has
-two. All is done on logarithms, so the value of two rounds is their geometric mean too: 10 and 1000
+It is the median over rounds of the geometric mean of a round's launches; the baseline has two of
+them. All is done on logarithms, so the value of two rounds is their geometric mean too: 10 and 1000
 give 100, which is also what their ratio to another configuration rests on.
 """
 

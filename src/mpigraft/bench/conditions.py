@@ -1,7 +1,6 @@
-"""What the kernel of this node says of its load, read before and after each measured launch.
+"""Read this node's load from its kernel before and after each measured launch.
 
-Who used the CPUs of the ranks, on every node, the ranks themselves say
-(native/common/conditions.h).
+On every node the ranks themselves record who used their CPUs (native/common/conditions.h).
 What a kernel, a container or a right does not allow to read is absent, never an error.
 """
 

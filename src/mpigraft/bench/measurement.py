@@ -38,7 +38,7 @@ from mpigraft.native import NOW, Natives
 from mpigraft.request import CampaignSpec
 
 TAIL_LINES = 12  # of a failed launch's output, in the finding
-OWN_LINES = 3  # of our programs, one for each rank that speaks
+OWN_LINES = 3  # of our programs, one for each rank that prints
 TIMED_OUT = 124  # exit code of mpigraft-guard at the time limit
 
 
@@ -179,5 +179,5 @@ def launch_record(
 
 
 def place(launch: LaunchRecord) -> tuple[int, str, str, int, str]:
-    """Return where a stored launch stands in the schedule: the counterpart of Step.place."""
+    """Return the place of a stored launch in the schedule: the counterpart of Step.place."""
     return (launch.round, launch.configuration, launch.layout, launch.replica, launch.program)

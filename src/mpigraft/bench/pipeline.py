@@ -223,7 +223,7 @@ def _prove(
 
 
 def _trouble(step: Step, outcome: measurement.LaunchOutcome) -> MpigraftError:
-    """Return the error for a named configuration of which a launch went wrong."""
+    """Return the error for a named configuration with a failed launch."""
     what = f"{step.configuration.id} {step.program}".strip()
     kind = TransportMismatch if outcome.state is LaunchState.MISMATCH else LaunchFailed
     return error_from_findings(kind, what, outcome.findings)

@@ -130,7 +130,7 @@ def _launched(
 def decide_ends(
     baseline: str, groups: Iterable[tuple[Pair, CellGroup]], launched: Collection[Pair]
 ) -> tuple[frozenset[Pair], int]:
-    """Find the pairs of which every curve is called, and count the open curves: not called, or
+    """Find the pairs whose curves are all called, and count the open curves: not called, or
     withheld for noise. The `baseline` ends on layouts where no curve is open. A pair that is not
     `launched` any more, because it failed, keeps no curve open."""
     curves: dict[Pair, list[bool]] = defaultdict(list)

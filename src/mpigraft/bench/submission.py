@@ -188,7 +188,7 @@ def _unknown(error: MissingError, scheduler: str, job: str) -> MissingError:
 def _refused(
     error: LaunchFailed, record: SubmissionRecord, handed: Sequence[JobRecord]
 ) -> LaunchFailed:
-    """Return the scheduler's words, and what stands all the same."""
+    """Return the scheduler's words, and what was submitted all the same."""
     if not handed:
         return error
     listed = ", ".join(one.job for one in handed)
@@ -296,9 +296,9 @@ def submission_status(
     states: Mapping[str, JobStatus],
     plan: CampaignRecord | None = None,
 ) -> SubmissionStatus:
-    """Return how a submission stands; `states` is what the scheduler says of its jobs. With a
-    `plan` how it would stand if that were its own. Raises MissingError when what the jobs agreed on
-    cannot be read."""
+    """Return a submission's state; `states` are its jobs' by the scheduler. With a `plan`, the
+    state as if that were its own. Raises MissingError when the plan that the jobs agreed on cannot
+    be read."""
     allocations = store.allocations(record.campaign)
     launches = store.launches(record.campaign)
     jobs = store.jobs(record.campaign)

@@ -123,9 +123,9 @@ class VersionChoice:
         return Version(version, f"the newest with known sources{others}")
 
     def _best_set(self, names: tuple[str, ...], wanted: Mapping[str, str]) -> VersionSet | None:
-        """Find the set that names most packages of the chain, among those that go with the request
-        and whose sources are there; of equals the one of which least is known to go wrong, then
-        the first."""
+        """Find the set that names most packages of the chain, among those that match the request
+        and whose sources are there; of equals the one with fewest known problems, then the
+        first."""
 
         def usable(row: VersionSet) -> bool:
             return all(

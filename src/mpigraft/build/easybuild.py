@@ -171,9 +171,9 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def own_rows(folders: BuildFolders) -> dict[str, str]:
-    """Return what a build sets besides. EasyBuild leaves a folder where temporary files go,
-    whatever --tmpdir says, and prints late into a pipe; whatever it is given, it tries to fetch a
-    script (config.guess), so that with a folder of sources there is no way out."""
+    """Return what else a build sets. EasyBuild leaves a folder where temporary files go, despite
+    --tmpdir, and prints late into a pipe. It always tries to fetch a script (config.guess), so with
+    a folder of sources the network is closed to it."""
     rows = {
         "TMPDIR": str(folders.temporary),
         "PYTHONUNBUFFERED": "1",

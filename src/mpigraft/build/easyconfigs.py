@@ -28,8 +28,8 @@ def easyconfigs_of(plan: BuildPlan) -> dict[str, str]:
 
 
 def render_easyconfig(step: BuildStep, plan: BuildPlan) -> str:
-    """Write one package as EasyBuild reads it. Everything from a table stands there as a literal of
-    Python, which EasyBuild's parser evaluates."""
+    """Write one package as EasyBuild reads it. All values of a table become literals of Python,
+    which EasyBuild's parser evaluates."""
     package, archive, compiler = step.package, step.archive, plan.compiler
     suffix = suffix_of(plan)
     needs = [(plan_name(plan, name), version_of(plan, name), suffix) for name in step.needs]

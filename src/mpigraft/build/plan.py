@@ -46,7 +46,7 @@ def plan_system(
     table: PlanTable,
 ) -> tuple[BuildPlan, ...]:
     """Plan a chain for each partition of a system, in the same versions. Raises as `plan_build`,
-    and UsageError for two partitions that cannot be told apart."""
+    and UsageError for two partitions with the same name."""
     recipe = _recipe(request.recipe, table)
     compiler = _compiler(request.compiler, table)
     check_request(request, recipe, packages, table)
@@ -181,7 +181,7 @@ def _compiler(name: str, table: PlanTable) -> Compiler:
 
 
 def _compiler_for(compiler: Compiler, host: BuildHost) -> Compiler:
-    """Return the compiler of a stack stands for the machine's of its family: it knows the stack's C
+    """Return the stack's compiler in place of the machine's of that family: it knows the stack's C
     library."""
     if not host.stack or not host.stack.compilers or compiler.id != "gnu":
         return compiler

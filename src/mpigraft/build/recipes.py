@@ -32,8 +32,8 @@ def read_easyconfig(text: str) -> dict[str, Any]:
 
 
 def recipe_of(text: str) -> dict[str, Any]:
-    """Return the parameters of an easyconfig that decide what is built. Options of configure may
-    stand in any order."""
+    """Return the parameters of an easyconfig that decide what is built. The order of configure's
+    options does not count."""
     values = {k: v for k, v in sorted(read_easyconfig(text).items()) if k not in DESCRIBES}
     if isinstance(options := values.get("configopts"), str):
         values["configopts"] = sorted(options.split())

@@ -1,7 +1,7 @@
 """A module for each transport that was proven: the MPI with the settings that force it, as LUMI's
 recipe puts them into its module.
 
-They stand in a folder of their own: one MPI is not to be listed once more for each.
+They have their own folder, so that one MPI is not listed once more for each.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ PLACES = (
 )
 GENERATION = re.compile(r"GCC(?:core)?-(\d+(?:\.\d+)+)")
 MPIS = ("openmpi", "mpich", "mvapich2", "mvapich")
-PROGRAMS = 200  # of which one is looked for that has an interpreter
+PROGRAMS = 200  # are read at most, to find one that has an interpreter
 GLIBC = re.compile(r"GLIBC_(\d+(?:\.\d+)+)")
 
 
@@ -114,7 +114,7 @@ def find_software(folder: Path, architecture: str, environ: Mapping[str, str]) -
 
 
 def stack_name(folder: Path) -> str:
-    """Return a short name of a stack: 2023.06-zen4, as it may stand in a module's name."""
+    """Return a short name of a stack that a module's name may contain: 2023.06-zen4."""
     parts = folder.parts
     version = [parts[i + 1] for i, p in enumerate(parts[:-1]) if p == "versions"]
     words = "-".join([*version[-1:], folder.name])

@@ -87,8 +87,8 @@ class PlannedPatch:
 
 @dataclass(frozen=True, slots=True)
 class BuildStep:
-    """One package of a plan. In `configure`, {NAME} stands for the prefix of another package, and
-    {own} for its own."""
+    """One package of a plan. In `configure`, {NAME} is the prefix of another package, and {own} its
+    own."""
 
     package: Package
     archive: Archive

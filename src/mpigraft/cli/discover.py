@@ -1,4 +1,4 @@
-"""`mpigraft discover`: what this machine has, for a person or as JSON."""
+"""`mpigraft discover`: what this machine has, as text or as JSON."""
 
 from __future__ import annotations
 

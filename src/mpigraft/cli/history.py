@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Show the campaigns of a machine over time: a line for each configuration, with its changes.
 
-    A line keeps its configuration while versions change. At each change stands what changed then.
+    A line keeps its configuration while versions change. Each change says what changed then.
 
     \b
     Examples:

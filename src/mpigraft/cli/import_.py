@@ -167,7 +167,7 @@ def _watched(files: Iterator[ImportedFile], total: int) -> Iterator[ImportedFile
 
 
 def _name(flag: str, text: str, longest: int = LONGEST_NAME) -> str:
-    """Check that a name, if there is one, can stand in a table and on a command line. Raises
+    """Check that a name, if there is one, fits into a table and on a command line. Raises
     UsageError."""
     if not text:
         return text

@@ -52,7 +52,7 @@ def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "ru
     for name in ("nodes", "ranks_per_node", "threads"):
         if name in given:
             refuse_count(f"--{name.replace('_', '-')}", getattr(one.where, name))
-    # the user's ranks per node count, whatever number of ranks the site has
+    # the user's ranks per node count, not the site's number of ranks
     site_ranks = "ranks_per_node" in given and "ranks" not in given
     image, alias = profile.image(spec.image)
     sources = dict(spec.sources)

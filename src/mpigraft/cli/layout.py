@@ -91,7 +91,7 @@ def command(
 
 
 def _nodes(layout: Layout, hosts: str) -> Allocation:
-    """Return those that were named, those of the job, or names that stand for any."""
+    """Return those that were named, those of the job, or placeholders."""
     from mpigraft.core.model import Allocation
 
     allocation = find_nodes(hosts)
@@ -123,7 +123,7 @@ def _document(
     return document(**keys)
 
 
-# ------------------------------------------------------------------ for a person
+# ------------------------------------------------------------------ as text
 
 
 def _show(

@@ -20,7 +20,7 @@ from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
 INTERRUPTED = 128 + signal.SIGINT
 
-# What `mpigraft --help` says of each command.
+# What `mpigraft --help` says about each command.
 COMMANDS = {
     "discover": "Show every MPI here, how it was found, what it can run over.",
     "check": "Check whether a host MPI fits under a container's program.",
@@ -139,12 +139,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _refusal(error: typer.TyperException, words: list[str]) -> str:
-    """Return what is wrong with a line, and what to type: options of the whole tool stand before
+    """Return what is wrong with a line, and what to type: options of the whole tool come before
     the command."""
     option = getattr(error, "option_name", "")
     if before := {"--store": "--store FOLDER", "--verbose": "-v", "-v": "-v"}.get(option):
         command = next((word for word in words if word in COMMANDS), "COMMAND")
-        return f"{option} stands before the command\nwhat to do: mpigraft {before} {command} ..."
+        return f"{option} goes before the command\nwhat to do: mpigraft {before} {command} ..."
     return f"{error.format_message()}\nwhat to do: mpigraft COMMAND --help"
 
 

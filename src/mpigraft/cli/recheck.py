@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME = "recheck"
 MINUTES = "Time to use; it sets the number of rounds, and nothing is started after it."
-ACCEPT = "Make what is measured now the good state, whatever it says."
+ACCEPT = "Make what is measured now the good state, even if it is slower."
 
 
 def command(
@@ -224,7 +224,7 @@ def _spec(
 
 
 def _without_absent(spec: CampaignSpec, machine: Machine) -> CampaignSpec:
-    """Return the same without MPIs that are not here any more, each of which is said. Raises
+    """Return the same without MPIs that are not here any more, and print their names. Raises
     MissingError where none is left."""
     from mpigraft.discovery import module_mpis, with_places
     from mpigraft.selection import select_mpis

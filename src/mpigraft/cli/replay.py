@@ -101,8 +101,8 @@ def _factor(gaps: str) -> str:
 
 
 def _as_recorded(spec: RunSpec, machine: Machine, configuration: str) -> RunSpec:
-    """Ask for the MPI that was recorded, if it is here and nobody asks for one: its times stand
-    beside the program's."""
+    """Request the recorded MPI, if it is here and the user requests none: its times are compared
+    with the program's."""
     from dataclasses import replace
 
     mpi = configuration.partition("/")[0]

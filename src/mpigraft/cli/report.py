@@ -60,7 +60,7 @@ def command(
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that is a file, or that stands in none. Raises UsageError."""
+    """Refuse a folder that is a file, or whose parent is missing. Raises UsageError."""
     if folder.exists() and not folder.is_dir():
         raise UsageError.of("output-not-folder", output=folder)
     if not folder.absolute().parent.is_dir():

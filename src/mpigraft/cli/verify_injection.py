@@ -108,8 +108,8 @@ def _verify(
     *,
     unfit: bool,
 ) -> _Verified:
-    """Verify one generation. `given`: programs of which one is started, and all that fits, modules
-    of Python too, of which mpi4py is imported. `unfit`: it is known that some do not fit."""
+    """Verify one generation. `given`: all that fits; one of its programs is started, and mpi4py is
+    imported from its modules of Python. `unfit`: it is known that some do not fit."""
     from mpigraft.graft import find_drift
     from mpigraft.run import PythonImport, choose_program, plan_imports, prove_injection
 

@@ -140,7 +140,7 @@ def _content(libmpi: Path) -> str:
 
 def _with_unique_ids(mpis: Sequence[MpiInstall]) -> tuple[MpiInstall, ...]:
     """Give each row a unique id: family@version, then +source, then a number. One that only a path
-    led to has an id by content, whatever else is here."""
+    led to always has an id by content."""
     clashes = Counter(m.id for m in mpis if m.source != given.SOURCE)
     used: Counter[str] = Counter()
     named = []

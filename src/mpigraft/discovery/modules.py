@@ -41,7 +41,7 @@ def parse(text: str) -> tuple[str, ...]:
 
 
 def label(names: Sequence[str]) -> str:
-    """Name a set for a person: what it loads, or what it unloads where it loads nothing."""
+    """Name a set by what it loads, or by what it unloads where it loads nothing."""
     return ",".join(name for name in names if not name.startswith("-")) or ",".join(names)
 
 

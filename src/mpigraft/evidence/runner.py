@@ -63,7 +63,7 @@ TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a
 WIRE = "wire-contradiction"  # the counters looked where the settings said
 NOT_RUN = Completed((), 1, b"", b"", 0.0)
 NODES = ("node-lacks", "node-lost")  # no setting is the cause
-# Another MPI ran, whatever its transport.
+# Another MPI ran, with any transport.
 OTHER_MPI = ("override-differs", "generations-mixed", "node-build")
 
 Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
@@ -248,8 +248,8 @@ TMPDIR_FIX = "set TMPDIR and MPIGRAFT_HOME to folders of another file system"
 
 def preloadable_natives(programs: Natives) -> Natives:
     """Return programs whose witness can be preloaded as often as a kept job is started: a copy in
-    the cache where mpigraft lies in a folder with a blank or a colon. Raises MissingError where the
-    cache does too."""
+    the cache where mpigraft's path has a blank or a colon. Raises MissingError where the cache's
+    has one too."""
     if not BLANK.search(str(programs.witness)):
         return programs
     folder = cache.folders().cache / "native"

@@ -185,8 +185,8 @@ def _over_slingshot(configuration: Configuration) -> bool:
 
 
 def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -> list[EnvRow]:
-    """Return every row; a later one of a name wins. The witness goes before whatever else is
-    preloaded, so that it meets MPI_Init first; what traces comes next."""
+    """Return every row; a later one of a name wins. The witness is preloaded first, so that it
+    meets MPI_Init first; what traces comes next."""
     plan, transport = request.configuration.graft, request.configuration.transport
     kind = LAUNCHERS[request.launcher_kind]
     rows = [
@@ -255,7 +255,7 @@ def _engine(
 def _engine_around_launcher(
     plan: GraftPlan, context: EngineContext, rows: list[EnvRow], words: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the engine around a launcher that lies in the guest."""
+    """Return the engine around a launcher that is in the guest."""
     outer = [replace(r, scope=Scope.RANK) for r in rows if r.scope is not Scope.RANK]
     start = env.rank_argv(outer, words, plan.guest.env_program or env.ENV)
     return wrap_program(plan, context, start)

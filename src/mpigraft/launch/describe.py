@@ -37,7 +37,7 @@ class RenderedCommand:
     """A launcher's command line for a layout; `refused` says why it has none."""
 
     launcher: str
-    mpi: str  # of which family the words are; empty: of any
+    mpi: str  # family; empty: any
     environment: tuple[tuple[str, str], ...] = ()
     words: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()  # name, text
@@ -72,11 +72,11 @@ def _mpis(kind: str, machine: Machine) -> list[MpiInstall]:
     Intel's."""
     own = [mpi for mpi in machine.mpis if mpi.usable and mpi.launcher_kind == kind]
     families = {mpi.family: mpi for mpi in reversed(own)}
-    return [*families.values()] or [_stand_in(kind)]
+    return [*families.values()] or [_mpi_for(kind)]
 
 
-def _stand_in(kind: str) -> MpiInstall:
-    """Return an MPI of which only the family is known: most options depend on no more."""
+def _mpi_for(kind: str) -> MpiInstall:
+    """Make an MPI with only a family: most options depend on no more."""
     family = FAMILIES.get(kind, Family.MPICH)
     return MpiInstall("", family, "", Abi.MPICH, launcher_kind=kind, usable=False)
 

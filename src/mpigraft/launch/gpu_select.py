@@ -68,8 +68,8 @@ def wrap_words(
     prefix: tuple[str, ...], path: Path, words: tuple[str, ...], program: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return a rank's words behind `prefix`, which `rank_prefix` gave. Where that is empty, they
-    stand behind the program at `path` alone if a launcher might not pass every word of `program`,
-    with which they end. Of words before it, an engine's, only a colon is unsafe: many long options
+    go behind the program at `path` only if a launcher might not pass every word of `program`, with
+    which they end. Of the words before it, an engine's, only a colon is unsafe: many long options
     were tried and arrived."""
     if not prefix and ":" not in words and all(map(HARMLESS.fullmatch, program)):
         return words
@@ -83,7 +83,7 @@ def wrap_words(
 def encode_word(word: str) -> tuple[str, ...]:
     """Encode a word for mpigraft-gpu-select: itself where it is plain; else %XX for the bytes that
     some launcher might change, and for a first one that might make an option of it. One that
-    becomes too long is several, of which each but the last ends in `%+`."""
+    becomes too long is several, and each but the last ends in `%+`."""
     if not word:
         return (EMPTY,)
     if PLAIN.fullmatch(word) and len(word) <= MAX_WORD:

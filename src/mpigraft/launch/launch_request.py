@@ -12,7 +12,7 @@ from mpigraft.graft import path_in_guest
 from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.native import Natives
 
-IN_GUEST = "guest"  # source of an MpiInstall that lies in one
+IN_GUEST = "guest"  # source of an MpiInstall inside a guest
 GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 
 
@@ -59,17 +59,16 @@ class LaunchRequest:
 
     @property
     def launcher_in_guest(self) -> bool:
-        """Whether the launcher lies in the guest, as that of a guest's own MPI does: no program
-        outside can start it, so the engine is around it."""
+        """Whether the launcher is in the guest, as that of a guest's own MPI is: no program outside
+        can start it, so the engine is around it."""
         mpi = self.configuration.mpi
         own = self.configuration.launcher is None
         return mpi is not None and mpi.source == IN_GUEST and own
 
     @property
     def preloads(self) -> tuple[Path, ...]:
-        """What is preloaded into each rank, as ranks see it. What traces stands first: calls that
-        the witness makes are then none of the program's. Raises MissingError where it was not
-        built."""
+        """What is preloaded into each rank, as ranks see it. What traces comes first: calls of the
+        witness then do not count as the program's. Raises MissingError where it was not built."""
         if self.tracing is None:
             return (self.natives.witness,)
         if self.natives.trace is None:

@@ -137,8 +137,8 @@ def _no_room(layout: Layout, cpu: Cpu) -> UsageError:
 
 def _widened(home: Iterable[Core], layout: Layout, cpu: Cpu) -> tuple[int, ...]:
     """Return all CPUs of what the rank is bound to: its own cores, or each cache, domain or socket
-    that one of them lies in. Raises UsageError where none is known: its own cores are less than
-    what was asked for."""
+    that has one of them. Raises UsageError where none is known: its own cores are less than what
+    was requested."""
     own = {c for core in home for c in core}
     if layout.bind == "core":
         return tuple(sorted(own))

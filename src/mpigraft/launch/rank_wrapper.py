@@ -1,4 +1,4 @@
-"""Where `mpigraft-gpu-select` stands around a rank's command."""
+"""Where `mpigraft-gpu-select` goes around a rank's command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RankWrapper:
 
 def rank_wrapper(request: LaunchRequest) -> RankWrapper:
     """Choose where GPUs are selected and standard input is fetched: on this machine, or in the
-    guest if its launcher lies there, or for an engine that passes no open files. Raises UsageError
+    guest if its launcher is there, or for an engine that passes no open files. Raises UsageError
     for GPUs under a launcher in the guest."""
     plan, variables = request.configuration.graft, rank_variables(request.launcher_kind)
     inside, placement = request.launcher_in_guest, request.placement

@@ -43,7 +43,7 @@ def _command(given: Given) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application and its figure of merit. `figure` or `json` says where that stands."""
+    """An application and its figure of merit. `figure` or `json` says where that is."""
 
     command: tuple[str, ...] = option((), '"./solver -in small.cfg"', read=_command)
     figure: str = option("", r"'Performance: ([\d.]+)'")  # a regular expression with one group
@@ -129,7 +129,7 @@ def _problems(app: App) -> list[str]:
     if not app.command:
         problems.append("it has no command")
     if bool(app.figure) == bool(app.json):
-        problems.append("it has to have either figure or json, which say where its figure stands")
+        problems.append("it has to have either figure or json, which say where its figure is")
     if not app.better:
         problems.append('better has to be "higher" or "lower"')
         return problems

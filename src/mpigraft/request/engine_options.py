@@ -10,8 +10,8 @@ from mpigraft.knowledge import Given
 
 
 def read_engine_options(given: Given) -> tuple[str, ...]:
-    """Read {engine: words}, or words as `--engine-option` takes them. They stand before the image,
-    as a person types them. Raises UsageError for what the engine would take for the image."""
+    """Read {engine: words}, or words as `--engine-option` takes them. They go before the image, as
+    a user types them. Raises UsageError for what the engine would take for the image."""
     from mpigraft.graft import options_by_engine
 
     if isinstance(given.value, dict):

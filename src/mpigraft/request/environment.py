@@ -215,8 +215,8 @@ def _brings(name: str) -> str:
 
 
 def _strange(value: str, same: Same) -> list[str]:
-    """Entries of a search path that are not the same in the guest. An empty one stands for the
-    working folder, or for a default of the program's."""
+    """Return entries of a search path that are not the same in the guest. An empty one is the
+    working folder, or the program's default."""
     return [entry for entry in dict.fromkeys(value.split(":")) if entry and not same(entry)]
 
 

@@ -95,8 +95,8 @@ def options_of(kind: type) -> Options:
 def read_option(
     options: Options, key: str, value: Any, source: str, *, stored: bool = False
 ) -> Any:
-    """Read the value of an option. In a `stored` plan the default stands for itself, also where a
-    person may not ask for it. Raises UsageError, which names `source`."""
+    """Read the value of an option. A `stored` plan may have the default, also where a user may not
+    give it. Raises UsageError, which names `source`."""
     if key not in options:
         known = ", ".join(sorted(options))
         raise UsageError.of("option-unknown-key", source=source, key=key, known=known)
@@ -151,7 +151,7 @@ def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:
 
 
 def line_of(key: str, text: str, table: str = "", after: int = 1) -> int:
-    """Return the line, from 1, on which a key of a TOML file stands, at the top or in a `table`
+    """Return the line, from 1, that has a key of a TOML file, at the top or in a `table`
     that begins on line `after`; `after` where there is no such line. tomllib keeps none."""
     within = rf"(?:{re.escape(table)}\s*\.\s*)?" if table else ""
     pattern = re.compile(rf"""\s*\[*\s*{within}["']?{re.escape(key)}["']?\s*[].=]""")

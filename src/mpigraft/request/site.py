@@ -75,13 +75,13 @@ def flag_of_key(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What a profile says: the request of [run], and where each key stands ("site.toml:3")."""
+    """The content of a profile: the request of [run], and where each key is ("site.toml:3")."""
 
     path: Path
     run: RunSpec = NOTHING
     lines: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
-    images: tuple[tuple[str, str], ...] = ()  # (alias, what it stands for)
+    images: tuple[tuple[str, str], ...] = ()  # (alias, its image)
     bench: BenchOptions = field(default_factory=BenchOptions)
 
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
@@ -106,7 +106,7 @@ class Site:
         return f"or an image of {self.path}: {names}" if names else ""
 
     def image(self, word: str) -> tuple[str, str]:
-        """Return (what `--image` takes, where it is said): of an alias what it stands for, of all
+        """Return (what `--image` takes, where that is set): an alias's image and its line; for all
         else the word itself and nothing. A folder of the name here is ./NAME."""
         image = dict(self.images).get(word)
         if image:

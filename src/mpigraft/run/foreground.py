@@ -1,6 +1,6 @@
 """A process that has this one's own streams and terminal: the job of `mpigraft run`.
 
-It stands beside `run.py`, which captures, because it must cost nothing: `run` imports what takes
+It is apart from `run.py`, which captures, because it must cost nothing: `run` imports what takes
 forty milliseconds, and this is half of all that a job costs over the same line typed by hand.
 """
 

@@ -1,6 +1,6 @@
-"""One job of a user: which MPI and transport, what the ranks are given, what proves it.
+"""One job of a user: which MPI and transport, what the ranks get, what proves it.
 
-`plan_job` decides, and says of each decision where it came from; `prove_job` sees to the evidence
+`plan_job` decides, and names the source of each decision; `prove_job` sees to the evidence
 for the transport; `prepare_job` makes the launch. `run.cached` keeps a job for its next start.
 """
 
@@ -118,7 +118,7 @@ class Job:
     others: tuple[Group, ...] = ()  # programs besides the first
     sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
     tracing: Tracing | None = None
-    unknown: tuple[str, ...] = ()  # what could not be taken into account, for a person
+    unknown: tuple[str, ...] = ()  # what could not be taken into account, as text
 
 
 # ------------------------------------------------------------------ deciding
@@ -131,7 +131,7 @@ def plan_job(
     subject: JobSubject | None = None,
 ) -> Job:
     """Decide all of a job; for a guest its graft folder is made. `subject` is what
-    `job_subject` says of it, where that is known already. Raises MissingError for an MPI,
+    `job_subject` returned, where that is known already. Raises MissingError for an MPI,
     a transport or an engine that is not here, CheckFailed for a pair that would not run,
     UsageError for bad words."""
     passed = filter_environment(environ)

@@ -24,7 +24,7 @@ UNLIKE = "node-unlike"
 
 
 def proof_step(job: Job) -> str:
-    """Return what `prove_job` does for a job, for a person; empty: nothing."""
+    """Describe what `prove_job` does for a job; empty: nothing."""
     one = job.configuration
     if not job.spec.proof or job.layout.ranks < 2:
         return ""

@@ -41,8 +41,7 @@ LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class UserChoice:
-    """What a user sets whatever the MPI is: variables of ranks, sorted, and the memory of
-    messages."""
+    """What a user sets for any MPI: variables of ranks, sorted, and the memory of messages."""
 
     settings: tuple[tuple[str, str], ...] = ()
     buffers: str = "host"

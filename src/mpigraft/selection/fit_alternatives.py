@@ -56,8 +56,8 @@ def fitting_mpis(
 
 
 def suggest_mpis(no: MpigraftError, fits: Sequence[str], fetches: Sequence[str]) -> None:
-    """Say in a refusal what would do instead. What fits was checked; what can be fetched was
-    not, and is told by what is in its wheel."""
+    """Name the alternatives in a refusal. What fits was checked; what can be fetched was not, and
+    is judged by the content of its wheel."""
     if fits:
         no.fix = f"{describe_fits(fits)}; else {no.fix}" if no.fix else describe_fits(fits)
         return
@@ -94,7 +94,7 @@ def fetchable_mpis(
         return ()
     try:
         needs = needs_of(guest)
-    except (ElfError, RootError):  # which the check has told
+    except (ElfError, RootError):  # which the check has reported
         return ()
     present = {(mpi.family, mpi.version) for mpi in machine.mpis if mpi.usable}
     return tuple(

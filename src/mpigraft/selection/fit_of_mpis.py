@@ -84,7 +84,7 @@ class FitVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A verdict as it is kept: the guest stands beside it once."""
+    """A verdict as it is kept: the guest is kept once beside them."""
 
     mpi: str
     replace: Replace
@@ -254,7 +254,7 @@ def _pair(
 
 
 def _may_be_kept(request: FitRequest) -> bool:
-    """Return a name of podman's stands for another image tomorrow, and no file says so."""
+    """Return whether files show a change. For podman a name may be another image tomorrow."""
     return not request.guest.startswith(PODMAN_PREFIX)
 
 

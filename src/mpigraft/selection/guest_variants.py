@@ -29,7 +29,7 @@ Skipped = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A guest's own MPI, its plan, and its name for a person: app.sif:openmpi@4.1.4."""
+    """A guest's own MPI, its plan, and its readable name: app.sif:openmpi@4.1.4."""
 
     mpi: MpiInstall
     plan: GraftPlan

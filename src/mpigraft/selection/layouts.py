@@ -26,8 +26,8 @@ def requested_layouts(
     spec: CampaignSpec, machine: Machine, nodes: Allocation = THIS_HOST
 ) -> tuple[Layout, ...]:
     """Make those that were requested; else a pair of ranks as far apart as the allocation allows,
-    and every core of which the job has the CPUs. Raises UsageError for more nodes than there
-    are, and for a layout that does not fit, before anything starts."""
+    and every core whose CPUs the job has. Raises UsageError for more nodes than there are, and for
+    a layout that does not fit, before anything starts."""
     here = len(nodes.hosts)
     words = (*spec.layout, *_of_axes(spec, machine, nodes))
     if layouts := tuple(dict.fromkeys(_fitted(text, machine, nodes) for text in words)):

@@ -219,8 +219,8 @@ def refuse_all(refused: Sequence[CheckFailed]) -> CheckFailed:
 
 
 def variants(paths: Iterable[str]) -> list[tuple[str, ...]]:
-    """Group files of which one is loaded: a package may bring an extension module for each ABI
-    (mpi4py)."""
+    """Group alternatives: only one is loaded. A package may bring an extension module for each
+    ABI (mpi4py)."""
     groups: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -234,7 +234,7 @@ def _by_path(guest: Guest, plan: GraftPlan) -> tuple[EnvRow, ...]:
 
 
 def row_of_wheels(modules: Iterable[str], libmpi: object) -> tuple[EnvRow, ...]:
-    """mpi4py's wheels open a libmpi to see of which ABI it is, and look into the virtual
+    """Return a row for mpi4py's wheels, which open a libmpi to see its ABI, and search the virtual
     environment first; with this they take the one that is meant (mpi4py 4.1, _mpiabi.py)."""
     several = any(len(group) > 1 for group in variants(modules))
     return (EnvRow(LIBMPI_OF_WHEELS, str(libmpi), Scope.RANK, "mpi"),) if several else ()

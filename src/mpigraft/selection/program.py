@@ -1,4 +1,4 @@
-"""Select the MPI of a program of this machine, which starts where it lies.
+"""Select the MPI of a program of this machine, which starts in place.
 
 The loader decides which libmpi its ranks get, and the parts of the check decide whether the program
 runs on that: an MPI that fails one of the two is refused before anything starts.
@@ -30,7 +30,7 @@ from mpigraft.selection.mpi import (
 SEARCH = "LD_LIBRARY_PATH"
 DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
 NOTHING_PASSED = UserEnvironment((), (), (), ())
-Processes = tuple[HostProgram, ...]  # of which one has to fit
+Processes = tuple[HostProgram, ...]  # one of them has to fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ def mpi_for_programs(
     passed: UserEnvironment,
 ) -> MpiSelection:
     """Choose, for the programs of a job of this machine, the MPI that the first loads by itself,
-    else the first on which all run. With each stands what is known of it: Python's extension
-    modules stand for a script. Raises MissingError without an MPI, CheckFailed where one would not
-    run on any requested MPI."""
+    else the first on which all run. Each comes with what is known of it: a script with Python's
+    extension modules. Raises MissingError without an MPI, CheckFailed where one would not run on
+    any requested MPI."""
     usable = usable_mpis(mpi_name, machine)
     user = {row.name: row.value or "" for row in passed.rows}
     environment = dict(passed.environment) | user

@@ -25,7 +25,7 @@ def examine_subject(
     """Examine a guest for a command that begins with `verb`: ("mpigraft", "check"), as ranks would
     see it that `engine` starts from the working folder.
 
-    A script or an interpreter among `programs` stands for the words of a job; so does one of this
+    A script or an interpreter among `programs` is taken as the words of a job; so is one of this
     machine in place of a guest. Raises as `examine_guest` and `job_subject` do, UsageError for an
     interpreter without a script.
     """

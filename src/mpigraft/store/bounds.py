@@ -102,7 +102,7 @@ def has_journal(path: Path) -> bool:
 
 
 def is_obstructed(path: Path, file: BinaryIO) -> bool:
-    """Return whether SQLite must be kept away from what lies beside an open file: a journal of
+    """Return whether SQLite must be kept away from the files beside an open file: a journal of
     another user, or a write-ahead log, which no writer makes. Raises OSError, and ValueError for a
     file with one."""
     if WAL in file.read(20)[18:]:

@@ -1,10 +1,10 @@
-"""Evidence as JSON in which what ranks have in common stands once.
+"""Evidence as JSON, which has once what ranks have in common.
 
-Ranks of a job are alike in nearly all that the witness tells of them: an object for each would say
-ten kilobytes of mapped files thousands of times. So their records are written by columns, one for
+Records of a job's ranks are nearly alike: an object for each would repeat ten kilobytes of mapped
+files thousands of times. So their records are written by columns, one for
 each field: the values that differ, and for each rank which of them is its own. Libraries are five
 columns, since a file server's disk has another number on each node while all else stays the same:
-which disk of the rank's each lies on, and the numbers of those disks.
+which of the rank's disks each is on, and the numbers of those disks.
 Compressing a list of objects was rejected: it is as long again once it is read.
 
     {"asked": "ofi-cxi", ..., "ranks": {"count": 3, "columns": {
@@ -122,7 +122,7 @@ def _joined(
     contents: Sequence[str],
 ) -> tuple[MappedLibrary, ...]:
     if not all(0 <= disk < len(devices) for disk in disks):
-        raise ValueError(f"a library lies on none of {len(devices)} disks")
+        raise ValueError(f"a library is on none of {len(devices)} disks")
     return tuple(
         MappedLibrary(path, devices[disk], inode, content)
         for path, disk, inode, content in zip(

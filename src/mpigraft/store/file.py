@@ -9,7 +9,7 @@ and migrated there, so reading needs no right to write, and an older mpigraft ca
 Locks keep a reader from what is half written, where there are any: a Lustre mounted without
 `flock` has none, and a file server mounted with `nolock` has those of each node alone. A reader
 that rolled back the journal of a live writer on another node would destroy what that one writes.
-So readers never write, and where there are no locks or a journal lies about they read a copy.
+So readers never write, and where there are no locks or there is a journal they read a copy.
 """
 
 from __future__ import annotations

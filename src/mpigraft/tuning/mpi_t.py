@@ -28,7 +28,7 @@ SHOWN_LINES = 3  # lines of an MPI that did not start
 NAMED = 4  # names in one message; the rest are counted
 ALL = (Scope.LAUNCHER, Scope.DAEMON, Scope.RANK)  # a program without a launcher is all three
 OPEN = (Family.OPENMPI,)
-# Names in the environment that an MPI takes for a variable: a beginning and what it stands for.
+# Names in the environment that an MPI takes for a variable: a prefix there, and the variable's.
 # Open MPI: opal/mca/base/mca_base_var.c. MPICH: src/util/cvar; seen with 5.0.2, of Intel 2021.18.
 BEGINNINGS: Mapping[Family, tuple[tuple[str, str], ...]] = {
     Family.OPENMPI: (("OMPI_MCA_", ""),),
@@ -85,7 +85,7 @@ Ask = Callable[[Sequence[EnvRow], bool], Completed]
 def variable_asker(program: Path, mpi: MpiInstall, environ: Mapping[str, str]) -> Ask:
     """Return a function that starts the program once, alone, with rows over what `environ` may
     give. Its PATH begins at the MPI's launcher: Open MPI 4 starts an orted beside such a program. A
-    wheel's Open MPI is told where it lies now; with a launcher, that one tells it."""
+    wheel's Open MPI gets its present prefix; under a launcher, the launcher gives it."""
     folder = f"{mpi.launcher.parent}:" if mpi.launcher else ""
 
     def ask(rows: Sequence[EnvRow], initialise: bool) -> Completed:
@@ -278,9 +278,9 @@ def _known(mpi: MpiInstall, variables: Iterable[Variable]) -> dict[str, tuple[st
     """Return variables by the names that the environment has for them."""
     names: dict[str, list[str]] = {}
     for variable in variables:
-        for begins, stands in _beginnings(mpi.family):
-            if variable.kind == "control" and variable.name.startswith(stands):
-                name = begins + variable.name.removeprefix(stands)
+        for begins, prefix in _beginnings(mpi.family):
+            if variable.kind == "control" and variable.name.startswith(prefix):
+                name = begins + variable.name.removeprefix(prefix)
                 names.setdefault(name, []).append(variable.name)
         for alias in ALIAS.findall(variable.text):
             names.setdefault(alias, []).append(variable.name)
@@ -335,9 +335,9 @@ def _ignored(
     return findings
 
 
-def _untold(mpi: MpiInstall, variable: Variable) -> bool:
-    """MPICH and what is made of it tell the default of a text, whatever was set; seen with
-    MPICH 4.0.2 and 5.0.2, Intel MPI 2021.18."""
+def _reports_default(mpi: MpiInstall, variable: Variable) -> bool:
+    """Return whether the MPI reports the default even if another is set: MPICH and its kin do so
+    for texts; seen with MPICH 4.0.2 and 5.0.2, Intel MPI 2021.18."""
     return mpi.family not in OPEN and variable.type == "text"
 
 
@@ -346,11 +346,12 @@ def _took(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
     says what was the default, in one of the ways that a user may write it."""
     value, variable = entry.value, entry.variable
     words = {str(value), variable.word(value), *(w for n, w in variable.choices if n == value)}
-    return entry.differs or row.value in words or _untold(mpi, variable)
+    return entry.differs or row.value in words or _reports_default(mpi, variable)
 
 
 def _odd(mpi: MpiInstall, entries: tuple[VariableEntry, ...]) -> Iterator[Finding]:
     if names := [e.variable.name for e in entries if e.variable.fatal]:
         yield Finding.of("variable-fatal", variables=join_some(names, NAMED, ", "))
-    if names := [e.variable.name for e in entries if e.set_by and _untold(mpi, e.variable)]:
-        yield Finding.of("text-untold", id=mpi.id, variables=join_some(names, NAMED, ", "))
+    unread = [e.variable.name for e in entries if e.set_by and _reports_default(mpi, e.variable)]
+    if unread:
+        yield Finding.of("text-untold", id=mpi.id, variables=join_some(unread, NAMED, ", "))

@@ -23,7 +23,7 @@ class Variable:
     kind: str  # control, performance
     name: str
     type: str  # int, unsigned long, double, text ...
-    text: str  # what the MPI says of it
+    text: str  # the MPI's description
     verbosity: str  # for whom: user, tuner, developer; with detail, or all
     binding: str  # what it is asked about: none, communicator, window ...
     scope: str = ""  # of a control variable: constant, read-only, local, group, all
@@ -39,8 +39,7 @@ class Variable:
         return (self.kind, self.name, self.number)
 
     def word(self, value: Value) -> str:
-        """Return a value for a person: `1 (true)`, `"self,sm"` as `self,sm`, `?` for what is not
-        known."""
+        """Return a value as text: `1 (true)`, `"self,sm"` as `self,sm`, `?` if it is unknown."""
         if value is None:
             return "?"
         if isinstance(value, tuple):
@@ -51,7 +50,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """All that one run of the program told."""
+    """The output of one run of the program."""
 
     version: str  # as MPI_Get_library_version has it, first line
     initialised: bool  # read after MPI_Init
@@ -62,7 +61,7 @@ class Listing:
 
 
 def parse(output: bytes) -> Listing:
-    """Return the list in what the program wrote to stdout, and whatever libraries wrote between.
+    """Parse the list that the program wrote to stdout, amid other output of libraries.
 
     Raises ValueError for one that was cut short, or that is not the program's.
     """

@@ -113,13 +113,13 @@ def test_all_kinds_are_launchers() -> None:
 def test_open_mpi_5_speaks_pmix_and_nothing_else() -> None:
     assert started(OPENMPI5, in_job("none", "pmi2", "pmix")).pmi == "pmix"
     why = refused(OPENMPI5, in_job("none", "pmi2"))
-    assert shows(why, "openmpi@5.0.11", "speaks pmix", "srun offers", "pmi2", "0 of 1")
+    assert shows(why, "openmpi@5.0.11", "supports pmix", "srun offers", "pmi2", "0 of 1")
     assert "the MPI's own mpirun inside of the job" in why
 
 
 def test_open_mpi_4_speaks_what_it_was_built_with() -> None:
     assert started(OPENMPI4, in_job("pmi2", "pmix")).pmi == "pmix"
-    assert shows(refused(OPENMPI4, in_job("pmi2")), "speaks pmix", "simple", "srun", "pmi2")
+    assert shows(refused(OPENMPI4, in_job("pmi2")), "supports pmix", "simple", "srun", "pmi2")
     built = an_mpi("openmpi@4.1.4", components=(("pmix", ("s2", "isolated")),))
     assert started(built, in_job("pmi2", "pmix")).pmi == "pmi2"
 
@@ -133,7 +133,7 @@ def test_mpich_speaks_the_words_of_its_library(tmp_path: Path) -> None:
     assert started(old, in_job("pmix", "pmi2")).pmi == "pmi2"
     assert shows(refused(old, in_job("pmix")), "0 of 1")
     assert select.supported_pmi(mpich(tmp_path, b"")) == ()
-    assert "speaks no PMI that is known" in refused(mpich(tmp_path, b""), in_job("pmi2"))
+    assert "supports no PMI that is known" in refused(mpich(tmp_path, b""), in_job("pmi2"))
 
 
 def test_intel_takes_what_there_is() -> None:

@@ -14,7 +14,7 @@ distances from the mean stretched by sqrt(n / (n - 1)), because those of few lau
 (Davison and Hinkley, Bootstrap Methods and their Application, 2.3). Each mean is also moved by as
 much as the means lie further from the law than their launches explain: no machine follows a law
 exactly, and more launches do not change that. The law is chosen again each time, because most of
-the uncertainty lies in the choice.
+the uncertainty is in the choice.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def choose(launches: Launches) -> tuple[Law, str]:
 
 
 def resampled(launches: Launches, law: Law, seed: int) -> tuple[Law, ...]:
-    """Choose the laws of RESAMPLES campaigns like this one, of which `law` was chosen."""
+    """Choose the laws of RESAMPLES campaigns like this one, whose law is `law`."""
     data = _Data.of(launches)
     laws, scores = data.fit(*_resample(launches, data, law, seed))
     least = np.min([scores[name] for name in LAWS], axis=0)

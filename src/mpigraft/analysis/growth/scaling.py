@@ -54,7 +54,7 @@ class Growth:
     metric: str
     unit: str
     size: int
-    series: str  # for a person: "1 rank per node", "on 1 node"
+    series: str  # as text: "1 rank per node", "on 1 node"
     points: tuple[ScalingPoint, ...]
     law: Law | None = None
     why: str = ""  # the law was preferred to the others

@@ -53,8 +53,8 @@ def _cpu(campaign: CampaignRecord) -> str:
 
 
 def recheck_rounds(launches: Sequence[LaunchRecord] | None, minutes: float, title: str) -> int:
-    """Count the rounds of a campaign that fit into the time, by what its launches took; as many as
-    are ever useful for None, of which nothing is known. Raises MissingError for a campaign without
+    """Count the rounds of a campaign that fit into the time, by what its launches took; None for
+    unknown launches gives as many as are ever useful. Raises MissingError for a campaign without
     launches, UsageError for no time, or if six rounds do not fit."""
     if not math.isfinite(minutes) or minutes <= 0:
         raise UsageError.of("minutes-invalid", minutes=minutes)

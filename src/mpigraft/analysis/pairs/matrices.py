@@ -1,16 +1,16 @@
 """Find the slow nodes and the slow links of an allocation.
 
-A node is slow if the median over its links, those from it or those to it, stands out from the links
-between the other nodes; a link, if it stands out from the links of the nodes that are not slow. To
-stand out is to lie above by more than five deviations, of links or of launches, whichever is
-greater, and by more than a fraction LEAST. Medians, because one bad node spoils a mean for all;
+A node is slow if the median over its links, those from it or those to it, is an outlier among the
+links between the other nodes; a link, if it is one among the links of the nodes that are not slow.
+An outlier is higher by more than five deviations, of links or of launches, whichever is greater,
+and by more than a fraction LEAST. Medians, because one bad node spoils a mean for all;
 five rather than the 3.5 of Iglewicz and Hoaglin (How to Detect and Handle Outliers, 1993), because
 512 nodes have 130 816 links; deviations of launches, because three nodes have too few links to
 estimate those of links; LEAST, because both are next to nothing on equal nodes. `outliers` has the
 arithmetic.
 
 It must be slow again and again as well: any link is slow at times, and among many some are so
-twice. The number of launches in which it stood out is compared with how often the others did, by
+twice. The number of launches in which it was an outlier is compared with that of the others, by
 the binomial distribution; the chance times the number of tests must be below CHANCE. So one launch
 names nothing, and three of four nodes do.
 
@@ -110,8 +110,8 @@ def pair_matrices(links: Iterable[ValueRow], labels: Mapping[str, str]) -> tuple
 
 
 def pair_findings(matrix: PairMatrix) -> tuple[Finding, ...]:
-    """Warn of slow nodes and links, the worst by name, and of parts. Of two nodes, note that they
-    cannot be told apart."""
+    """Warn of slow nodes and links, the worst by name, and of parts. If there are only two nodes,
+    note that either may be slow."""
     if len(matrix.nodes) == 2:
         return (Finding.of("two-nodes", nodes=" and ".join(matrix.nodes)),)
     head = f"{matrix.configuration}: {matrix.metric}"
@@ -283,7 +283,7 @@ def _without(links: Mapping[Pair, float], slow: Iterable[SlowNode]) -> dict[Pair
 def _outliers(
     logs: Mapping[Pair, float], launches: Sequence[Mapping[Pair, float]], noise: float
 ) -> dict[Pair, float]:
-    """Find the links that stand out in `logs`, the medians over `launches`, and launch after
+    """Find the outliers among the links in `logs`, the medians over `launches`, and launch after
     launch; and how many times the median each is. `noise` is the deviation of one of `logs`."""
     if len(logs) < 3:
         return {}

@@ -5,9 +5,9 @@ the centre includes the candidate: of four nodes a slow one spoils a third of th
 good one, and a spread that includes it hides it. Sending and receiving are judged apart, because a
 node may be slow in one of them only; a value of both ways (a round trip) is judged once.
 
-What stands out in the medians over launches must do so launch after launch too: any link is slow
-at times, and among many some are so twice. The number of launches in which a node stood out is
-compared with how often the others did, by the binomial distribution.
+An outlier of the medians over launches must be one launch after launch too: any link is slow at
+times, and among many some are so twice. The number of launches in which a node was an outlier is
+compared with that of the others, by the binomial distribution.
 
 How often this is right: docs/explanation/scale.md, by evaluation/pairs_synthetic.py.
 """
@@ -35,7 +35,7 @@ class Way(StrEnum):
     SENDING = "sending"
     RECEIVING = "receiving"
     BOTH = "both"
-    EITHER = ""  # a value belongs to both directions, so they cannot be told apart
+    EITHER = ""  # a value belongs to both directions, so they cannot be separated
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ def slow_nodes(logs: Floats, *, symmetric: bool) -> list[tuple[int, float, Way]]
     """Find the slow nodes, the worst first: index, times as slow as the other links, direction.
 
     `logs` is (launches, from, to): how slow each link was, as a logarithm; NaN where it was not
-    measured. `symmetric`: a value is of both directions. The worst node is taken out and
-    the others are judged again, until none stands out, so that a node is not named for its links to
-    a slow one. Needs three nodes: of two it may be either.
+    measured. `symmetric`: a value is of both directions. The worst node is taken out and the others
+    are judged again, until there is no outlier, so that a node is not named for its links to a slow
+    one. Needs three nodes: of two it may be either.
     """
     rows = []
     others = list(range(len(logs[0])))
@@ -108,13 +108,13 @@ def _excesses(logs: Floats, symmetric: bool) -> list[Excess]:
 
 
 def _excess(whole: Floats, node: int, way: Way, noise: float) -> Excess | None:
-    """Measure how far a node lies above the others in `whole`, (from, to), by its row. None for a
+    """Measure how far a node is above the others in `whole`, (from, to), by its row. None for a
     node with one partner, because the link may be slow; for one whose partners have no link of
     their own; and for one that is not slower.
 
     The difference of two medians varies by what links vary over the root of their number, and by
     what nodes vary: of many nodes the first is next to nothing, of three the second is unknown.
-    Of three nodes it is that of one link at most: the lower of two lies below their median."""
+    Of three nodes it is that of one link at most: the lower of two is below their median."""
     others = _others(whole, node)
     own, other = _known(whole[node]), _known(_once(others) if way is Way.EITHER else others)
     if len(own) < 2 or not len(other):
@@ -133,10 +133,10 @@ def _excess(whole: Floats, node: int, way: Way, noise: float) -> Excess | None:
 
 
 def deviation(off: Floats, centres: int) -> float:
-    """Estimate the standard deviation of values from how far each lies off its centre, of which
-    there are `centres`. Each distance is clipped at CLIP deviations by the median: then a third of
-    the values may lie anywhere. For values of one kind it is as good as the usual estimate, while
-    the median of six distances is too small by half every now and then."""
+    """Estimate the standard deviation of values from their distances to `centres` centres. Each
+    distance is clipped at CLIP deviations by the median: then a third of the values may be
+    anywhere. For values of one kind it is as good as the usual estimate, while the median of six
+    distances is too small by half every now and then."""
     most = CLIP * NORMAL * float(np.median(off))
     squares = float((np.minimum(off, most) ** 2).sum())
     return math.sqrt(squares / (len(off) - centres))
@@ -148,7 +148,7 @@ def least_above(spread: float, noise: float) -> float:
 
 
 def _chance(excess: Excess, ways: dict[Way, Floats]) -> float:
-    """Return the chance to stand out in as many launches as this node, if it is like the others."""
+    """Return the chance of as many outliers as this node has, if it is like the others."""
     own = above = others = others_above = 0
     for way, links in ways.items():
         for launch in links:

@@ -1,6 +1,6 @@
 """Bound the error of coarse values: steps of the clock, and digits that were not printed.
 
-A value in steps of r lies within r of the truth: within r / 2 if a figure was rounded, within r if
+A value in steps of r is within r of the truth: within r / 2 if a figure was rounded, within r if
 a clock was read at both ends of what it timed. More rounds do not help, because a constant is
 rounded the same way each time: two constants a step apart have an interval of width zero. So the
 worst case is taken and not a root of squares. In logarithms a value v is off by at most

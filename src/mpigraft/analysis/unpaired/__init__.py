@@ -1,1 +1,1 @@
-"""Compare campaigns of which no round was measured beside one of the other."""
+"""Compare campaigns whose rounds were not measured side by side."""

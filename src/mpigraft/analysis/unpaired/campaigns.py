@@ -125,7 +125,7 @@ def _judge(
 
 
 def _cut(old: Measured, new: Measured, pairs: Sequence[MatchedConfiguration]) -> cut.Cut:
-    """Return the curves of which a table in either campaign may lack its end."""
+    """Return the curves whose tables in either campaign may lack the end."""
     return cut.cut_tables(old.launches, {pair.old: pair.name for pair in pairs}) | (
         cut.cut_tables(new.launches, {pair.new: pair.name for pair in pairs})
     )

@@ -1,4 +1,4 @@
-"""How high each curve of a campaign lies, for a history of many campaigns."""
+"""Compute the level of each curve of a campaign, for a history of many campaigns."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _greatest_t(arms: Arms, keys: Floats, begin: int) -> Floats:
     """Find each deal's greatest |T| over the sizes, as the normal deviate that is as unlikely
     (Wallace, Annals of Mathematical Statistics 30, 1959).
 
-    The share of the sum of squares that lies between the two groups orders deals as Student's t
+    The share of the sum of squares that is between the two groups orders deals as Student's t
     does: log(1 + t^2 / f) = -log(1 - share)."""
     first, second = len(arms.new), len(arms.old)
     logs = np.concatenate([arms.new, arms.old])

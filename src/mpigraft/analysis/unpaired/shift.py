@@ -1,6 +1,6 @@
-"""Bound the ratio of two campaigns of which no round was measured beside one of the other.
+"""Bound the ratio of two campaigns whose rounds were not measured side by side.
 
-Nothing pairs their rounds, so whatever affected a whole round stays in its values, and the interval
+Nothing pairs their rounds, so what affected a whole round stays in its values, and the interval
 is wider than that of configurations of one campaign. It is the one of Hodges and Lehmann (Annals of
 Mathematical Statistics 34, 1963): of all differences between a launch of the one and a launch of
 the other, from the k-th smallest to the k-th largest, with the greatest k for which the rank sum

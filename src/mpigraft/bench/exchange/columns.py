@@ -1,4 +1,4 @@
-"""The columns of an exported campaign: what a row says of its value, and in which type.
+"""The columns of an exported campaign, and their types.
 
 The columns up to `state` say where a value comes from, those from `benchmark` on are the value.
 `records` has, in the first row that belongs to each, the campaign, configuration, allocation,

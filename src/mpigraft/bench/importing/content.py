@@ -1,4 +1,4 @@
-"""What is in a file that somebody has kept: text, whatever packed or encoded it."""
+"""Read the text of a kept file from any packing or encoding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.gunzip import GZIP, MEMBER_BYTES, gunzip, pieces
 
 MAX_FILE = 64 * 1024 * 1024  # bytes; a table has kilobytes
-ARCHIVES = ((257, b"ustar"), (0, b"PK\x03\x04"))  # tar, zip: files of which each has its name
+ARCHIVES = ((257, b"ustar"), (0, b"PK\x03\x04"))  # tar, zip: several files, each with its name
 ENCODINGS = (  # by what a file begins with: PowerShell and editors of Windows write these
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -25,7 +25,7 @@ ENCODINGS = (  # by what a file begins with: PowerShell and editors of Windows w
 
 def read_content(file_path: Path, path: str) -> bytes | str:
     """Read a file's text as UTF-8 with plain line ends, unpacked if it is gzip; or its format if
-    it is an exported campaign, of whatever size. Bytes of no known encoding stay as they are.
+    it is an exported campaign, of any size. Bytes of an unknown encoding are not changed.
     `path` names it in messages. Raises UsageError for a file that cannot be read, is too large, or
     is being written."""
     try:
@@ -83,4 +83,4 @@ def _utf8(data: bytes) -> bytes:
         if data.startswith(mark):
             data = data[len(mark) :].decode(encoding, "replace").encode("utf-8", "replace")
             break
-    return data.replace(b"\r\n", b"\n")  # the same table, whatever system kept it
+    return data.replace(b"\r\n", b"\n")  # the same table from any system

@@ -66,8 +66,8 @@ def take_export(
 
 
 def _edited(launched: ExportedLaunch, source: ImportSource) -> ExportedLaunch:
-    """Return the records under ids and a name of their own: what was edited stands beside what was
-    measured, as an import. The ids are the same for the same content."""
+    """Return the records under other ids and another name: the edited campaign is an import beside
+    the measured one. The ids are the same for the same content."""
     content = hashlib.sha256(source.path.read_bytes()).hexdigest()
 
     def own(identity: str) -> str:

@@ -1,8 +1,8 @@
-"""What the name of a file says of its content: `osu_{benchmark}_{nodes}nodes_{date}.dat`.
+"""Read facts from the name of a file: `osu_{benchmark}_{nodes}nodes_{date}.dat`.
 
-A pattern without a slash is held against the file's name, one with slashes against as many folders
-above it too. A field takes as little as it can; numbers take digits alone. `*` passes over any
-text, `?` over one character.
+A pattern without a slash is matched with the file's name, one with slashes with as many folders
+above it too. A field takes as little as it can; numbers take digits alone. `*` matches any text,
+`?` one character.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _problem(pieces: list[str], fields: tuple[str, ...]) -> str:
     if not fields:
         return "it has no field such as {benchmark}"
     if len(set(fields)) != len(fields):
-        return "a field stands in it twice"
+        return "it has a field twice"
     if len(fields) > MOST_FIELDS:
         return f"it has more than {MOST_FIELDS} fields"
     if any("{" in piece or "}" in piece for piece in literals):
@@ -148,7 +148,7 @@ def _problem(pieces: list[str], fields: tuple[str, ...]) -> str:
         if near := _nearest(field):
             return f"{{{field}}} is no field of it, and {{{near}}} is: write that, or another name"
     if any(not piece.strip("*") for piece in literals[1:-1]):
-        return "two fields stand side by side, so where one ends is not known"
+        return "two fields are side by side, so where one ends is not known"
     return ""
 
 

@@ -40,7 +40,7 @@ class ImportOptions:
     ranks_per_node: int = 0
     allocation: str = ""
     about: str = ""  # node type, network and software, for captions
-    edited: bool = False  # take exports of which cells were changed
+    edited: bool = False  # take exports with changed cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ def configuration_of(path: str, fields: Fields, options: ImportOptions) -> str:
     that a file of another compiler, say, is no next round of this one. Raises UsageError."""
     built = "/".join(filter(None, (fields.mpi, fields.transport)))
     if fields.configuration and built:
-        conflict = "{configuration} stands for {mpi} and {transport}, and its name has both"
+        conflict = "{configuration} is {mpi} and {transport}, and its name has both"
         raise UsageError.of("import-conflict", path=path, conflict=conflict)
     named = fields.configuration or built
     name = _one(path, "configuration", options.configuration, named)
@@ -289,7 +289,7 @@ def _layout(path: str, header: dict[str, str], fields: Fields, options: ImportOp
 
 
 def partial_layout(nodes: int, ranks: int, per_node: int) -> str:
-    """Name a layout of which only a part is known: it is like no other that has another part."""
+    """Name a partly known layout, so that it differs from all with other known parts."""
     known = ((nodes, "nodes"), (ranks, "ranks"), (per_node, "per-node"))
     return "-".join(f"{count}{what}" for count, what in known if count) or UNKNOWN_LAYOUT
 

@@ -52,7 +52,7 @@ class ReframeCase:
 
 def parse_log(data: bytes, source: str) -> tuple[list[ReframeCase], tuple[Finding, ...]]:
     """Return all cases with a figure, and findings: lines that cannot be read, cases without a
-    figure, figures of which nobody can say whether more is better. Raises UsageError for no log at
+    figure, figures where it is unknown whether more is better. Raises UsageError for no log at
     all."""
     cases: list[ReframeCase] = []
     broken: list[tuple[str, int]] = []
@@ -209,7 +209,7 @@ def _metric(figure: str, cells: dict[str, str]) -> str | None:
 
 
 def _layout(cells: dict[str, str], place: Place) -> dict[str, str]:
-    """Return what the log says of nodes and processes."""
+    """Return the log's numbers of nodes and processes."""
     header: dict[str, str] = {}
     counts = {
         key: int(text)

@@ -1,5 +1,5 @@
-"""Reports of LSF, which stand above the output of their job unless it was written while the job
-ran: what they say of its end is of the last table below, not of the one above.
+"""Reports of LSF, which are above the output of their job unless it was written while the job ran:
+how it ended is about the last table below, not the one above.
 
 Sources: outputs of jobs, with "The output (if any) follows:" or "... is above this job summary.".
 """

@@ -13,7 +13,7 @@ from mpigraft.bench.importing.reading import ImportSource
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 
-STDIN = Path("/dev/stdin")  # what `-` stands for
+STDIN = Path("/dev/stdin")  # what `-` means
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def _is_entered(folder: Path, top: Path, linked: set[Path]) -> bool:
 
 
 def natural(text: str) -> list[tuple[int, str]]:
-    """Sort by this, and 2 stands before 10."""
+    """Return a key that sorts 2 before 10."""
     return [
         (int(piece), "") if piece.isdigit() and len(piece) < 20 else (0, piece)
         for piece in re.split(r"([0-9]+)", text)

@@ -32,8 +32,8 @@ class SparseMatrix:
 
 
 def read_market(path: Path) -> SparseMatrix:
-    """Read a matrix; entries that stand twice are added up. Raises UsageError for what is none,
-    is not square, or has a row without its diagonal, for which there is no ILU(0)."""
+    """Read a matrix; duplicate entries are added up. Raises UsageError for what is none, is not
+    square, or has a row without its diagonal, for which there is no ILU(0)."""
     data = _content(path)
     banner, _, rest = data.partition(b"\n")
     words = banner.decode("ascii", "replace").lower().split()
@@ -92,7 +92,7 @@ def _compressed(path: Path, numbers: Floats, *, pattern: bool, shape: str) -> Sp
     table = numbers[3:].reshape(-1, width)
     places = table[:, :2]
     if ((places < 1) | (places > rows) | (places % 1 != 0)).any():
-        _refuse(path, f"an entry lies outside of rows and columns 1 to {rows:g}")
+        _refuse(path, f"an entry is outside of rows and columns 1 to {rows:g}")
     at = places.astype(np.int64) - 1
     values = np.ones(len(at)) if pattern else table[:, 2]
     if shape != "general":

@@ -66,7 +66,7 @@ def lattice_graph(extents: Sequence[int]) -> Graph:
 
 
 def matrix_graph(matrix: SparseMatrix) -> Graph:
-    """Link rows of which one takes the other's value."""
+    """Link two rows if one takes the other's value."""
     row = np.repeat(np.arange(matrix.rows), np.diff(matrix.start))
     pairs = np.stack([row, matrix.column.astype(np.int64)])
     return _graph(matrix.rows, np.concatenate([pairs, pairs[::-1]], axis=1))

@@ -21,10 +21,10 @@ AXES = ("threads", "map_by", "bind_to", "gpus")  # a layout's key has them
 
 
 def repeated_spec(record: CampaignRecord, *, checks: bool = False) -> CampaignSpec:
-    """Read what was requested of a campaign: MPIs by the words of then, benchmarks, layouts, sizes
-    and rounds. The order of launches is drawn anew, and looks stay where they were planned. With
-    `checks` it is to be held against that campaign: on its layouts whatever the nodes have, and
-    without looks. Raises UsageError for a campaign that was not measured by mpigraft."""
+    """Read what was requested of a campaign: MPIs by the same words, benchmarks, layouts, sizes and
+    rounds. The order of launches is drawn anew, and looks stay where they were planned. With
+    `checks` it is to be compared with that campaign: on its layouts for any nodes, and without
+    looks. Raises UsageError for a campaign that was not measured by mpigraft."""
     stored = json.loads(record.plan)
     if record.origin is not Origin.RUN or "wish" not in stored:
         raise UsageError.of("again-imported", name=record.name)

@@ -333,7 +333,7 @@ def resume_campaign(
 
 
 def extend_campaign(campaign: CampaignRecord, rounds: int, measured: int) -> CampaignRecord:
-    """Make the record of a campaign that goes on to `rounds` rounds, of which `measured` are begun.
+    """Make the record of a campaign that goes on to `rounds` rounds; `measured` are begun.
 
     Its first rounds keep their order: the seed alone makes the schedule. The plan keeps each
     number of rounds that was planned before, and when more were asked for. The number that is

@@ -46,7 +46,7 @@ from mpigraft.request import CampaignSpec, parse_bind
 from mpigraft.selection import MpiSelection, mpi_under_program
 
 Rows = tuple[EnvRow, ...]
-SCRATCH = "/tmp/mpigraft"  # noqa: S108  stands for the empty folder in which ranks start
+SCRATCH = "/tmp/mpigraft"  # noqa: S108  placeholder of the empty folder in which ranks start
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +243,8 @@ def _files(tool: Tool, command: GuestCommand, configuration: Configuration) -> I
 def _guest_files(
     tool: Tool, command: GuestCommand, guest: Guest, plan: GraftPlan
 ) -> Iterator[Path]:
-    """Of this machine: what the plan was made from, with the image; programs and scripts of a
-    folder; named inputs. What lies in an image file is part of its digest."""
+    """Yield files of this machine: what the plan was made from, with the image; programs and
+    scripts of a folder; named inputs. The content of an image file is part of its digest."""
     yield from (path for stamp in plan.inputs if (path := Path(stamp.path)).is_file())
     inside = (*tool.words, *command.programs, *command.certain, *command.sources)
     for word in dict.fromkeys(word for word in inside if word.startswith("/")):

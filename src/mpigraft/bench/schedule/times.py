@@ -62,7 +62,7 @@ def count_budgets(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: in
 
 def long_bytes(spec: CampaignSpec, benchmarks: Sequence[Benchmark]) -> int:
     """Return bytes of one message of every size that passes the budget by itself, of all
-    benchmarks: each is sent LONG_TIMES, whatever the budget."""
+    benchmarks: each is sent LONG_TIMES despite the budget."""
     sizes = [spec.min_size]
     while sizes[-1] * 2 <= spec.max_size:
         sizes.append(sizes[-1] * 2)

@@ -68,7 +68,7 @@ def tools(
     files: RankFiles,
     mpi: MpiInstall,
 ) -> Iterator[Tool]:
-    """Yield the command; a program with a `/` in its name stands in the application's folder."""
+    """Yield the command; a program with a `/` in its name is in the application's folder."""
     if records.is_record(benchmark):
         yield from records.tools(
             benchmark, Natives.replay_of(mpi, machine.cpu.architecture, spec.native_build), files
@@ -157,7 +157,7 @@ def _by_path(path: str, text: str) -> list[Any]:
 
 
 def _at(values: list[Any], keys: list[str]) -> list[Any]:
-    """Return what stands at a path: each key of an object, each place of a list from 0, or from its
+    """Return the values at a path: each key of an object, each place of a list from 0, or from its
     end if it is negative; `*` is every one of them."""
     for key in keys:
         values = [below for value in values for below in _below(value, key)]

@@ -39,7 +39,7 @@ class Span:
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """One output, read. `measurements` are in the order of the output; a benchmark that ran
-    twice is there twice. `header` is what the output says of itself (version, library, ranks).
+    twice is there twice. `header` has its own facts (version, library, ranks).
     """
 
     measurements: tuple[Measurement, ...]
@@ -204,8 +204,8 @@ class Reading:
         return bool(self.spans) and len(line) < self.spans[-1].width
 
     def ends(self, line: str, place: Place) -> bool:
-        """Take a line in which a program, a library or a launcher gives up. The table that it
-        stands in is dead, unless the program only failed its own check."""
+        """Take a line in which a program, a library or a launcher gives up. Its table is dead,
+        unless the program only failed its own check."""
         failed = VALIDATION in line
         if not failed and not ends_run(line):
             return False

@@ -111,7 +111,7 @@ class _ImbState(Reading):
     words: list[str] | None = None  # of the calling sequence, while it is read
 
     def close_sequence(self, place: Place) -> None:
-        """Take what the calling sequence says of all that this run measures."""
+        """Take the calling sequence's facts about all that this run measures."""
         chosen, unknown = key_options((self.words or [])[1:])
         self.words = None
         if self.options.get("buffers"):  # of a program for GPUs
@@ -132,7 +132,7 @@ class _ImbState(Reading):
 
     def world(self, size: int) -> None:
         """Keep the size of the world, which is as large as the largest set of processes that a
-        block speaks of."""
+        block names."""
         self.header["processes"] = str(max(size, int(self.header.get("processes", "0"))))
 
 

@@ -1,4 +1,4 @@
-"""The output of mpigraft-bench: JSON lines of rank 0, amid whatever else reached stdout.
+"""The output of mpigraft-bench: JSON lines of rank 0, amid all else that reached stdout.
 
 A record starts with `{"mpigraft":` anywhere in a line, because a library that prints without a
 newline is glued to the record after it. `begin`, any number of `value`, a `node` for each node,
@@ -97,7 +97,7 @@ class _NativeState:
         self.damage.append((error.message, place.line))
 
     def worries(self) -> tuple[Finding, ...]:
-        """Return what the number of begins, ends and values says of the run as a whole."""
+        """Report begins, ends and values whose numbers do not match."""
         if not self.begins and not self.measurements:
             return (Finding.of("no-output", source=self.source),)
         findings: list[Finding] = []

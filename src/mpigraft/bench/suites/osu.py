@@ -1,7 +1,7 @@
 """Output of the OSU Micro-Benchmarks, versions 5 to 7.5, as people keep it.
 
 A file may hold several tables, loader warnings, batch headers and the remains of a crash. Every
-line is a title, a known remark, a header, a row, or stands in a finding: nothing is lost in
+line is a title, a known remark, a header, a row, or is in a finding: nothing is lost in
 silence. A row that cannot be read is left out, and the rows under a header that cannot be.
 
 `value` is the column that the program is known by (the average), since that is what published
@@ -123,7 +123,7 @@ class _OsuState(Reading):
         self.table = None
 
     def take_threads(self) -> None:
-        """Give the open table the threads that stand above it, or between its title and header."""
+        """Give the open table the threads that are above it, or between its title and header."""
         if self.table and self.table.title.program in THREADED:
             self.table.options |= self.threads
         self.threads = {}
@@ -143,7 +143,7 @@ class _OsuState(Reading):
         return replace(whole, findings=others)
 
     def say(self, key: str, value: str, place: Place) -> None:
-        """Keep what the file says of itself; two layouts in one file cannot be told apart."""
+        """Keep a fact of the file; two layouts in one file cannot be separated."""
         if self.header.setdefault(key, value) == value:
             return
         if key == "version":

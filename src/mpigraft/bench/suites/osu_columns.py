@@ -1,6 +1,6 @@
 """Column headers of the OSU Micro-Benchmarks and the rows below them.
 
-A header is read by known names rather than by gaps: bandwidth percentiles stand one space
+A header is read by known names rather than by gaps: bandwidth percentiles are one space
 apart, so splitting at two would glue them. Sources: the header functions of OMB 5.9, 7.4, 7.5.
 """
 

@@ -1,7 +1,7 @@
 """How the OSU Micro-Benchmarks are started: where a build has a program, and which options it
 takes.
 
-A build of any version serves: the option strings of getopt stand in the program, so what a version
+A build of any version serves: the option strings of getopt are in the program, so what a version
 understands is read there and nothing is tried. Sources: omb's option tables of 5.6, 7.2 and 7.4.
 """
 
@@ -114,7 +114,7 @@ def _tool(files: RankFiles, path: str, source: str) -> Tool:
 
 @lru_cache(maxsize=16)
 def _build(files: RankFiles, text: str) -> dict[str, list[str]]:
-    """Return programs of a build or an installation by name, wherever they stand in it: a folder
+    """Return programs of a build or an installation by name, wherever they are in it: a folder
     for each kind, `bin`, or all in one; mpi4py's are Python scripts."""
     programs: dict[str, list[str]] = {}
     for path in sorted(files.below(text)):
@@ -131,7 +131,7 @@ def _build(files: RankFiles, text: str) -> dict[str, list[str]]:
 @lru_cache(maxsize=256)
 def option_letters(files: RankFiles, path: str) -> frozenset[str]:
     """Letters of the options that a program understands, of any kind of benchmark. A script that
-    stands before a program is read like one: it may name them in its text."""
+    comes before a program is read like one: it may name them in its text."""
     data = b"\0" + files.read(path) + b"\0"
     letters: set[str] = set()
     for match in OPTION_STRINGS.finditer(data):

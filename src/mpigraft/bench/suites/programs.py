@@ -1,4 +1,4 @@
-"""What a suite says of its programs, so that a campaign can start them.
+"""The programs of a suite, so that a campaign can start them.
 
 A suite of others is a module with the functions of `ProgramSuite` and a line in the registry. It
 computes: nothing is started here, and the one who starts a program hands its output to `read`.
@@ -64,7 +64,7 @@ class Tool:
     """A program of a suite, where ranks see it: on this machine or in a guest."""
 
     words: tuple[str, ...]  # what a rank starts, without options
-    source: str  # where it was found, for a person
+    source: str  # where it was found, as text
     options: frozenset[str] = frozenset()  # letters that this version understands
     folder: Path | None = None  # where its ranks start; None: an empty folder
     files: tuple[Path, ...] = ()  # besides the program: what may not change while a campaign runs

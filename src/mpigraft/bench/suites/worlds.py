@@ -1,7 +1,7 @@
 """One output of several runs, cut where its layout changes.
 
 A batch job often appends runs of 2, 4 and 8 nodes to one file. Each part is then read as a file of
-its own. What cannot be told apart stays in one part, and the suite's parser says why.
+its own. What cannot be separated stays in one part, and the suite's parser says why.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ class Elf:
 
     @cached_property
     def copied(self) -> tuple[Symbol, ...]:
-        """Exported symbols of a program that stand for a library's variable, which must be there
-        too: the loader copies its value (R_COPY)."""
+        """Exported symbols of a program that copy a library's variable, which must be there too:
+        the loader copies its value (R_COPY)."""
         if self._symbols is None or not self._symbols.copies:
             return ()
         with self._named():
@@ -261,7 +261,7 @@ def _header(image: ElfImage) -> tuple[int, int]:
 
 
 def _dynamic(image: ElfImage) -> Dynamic:
-    """{tag: values}. Of a tag that should stand once the loader takes the last."""
+    """Read {tag: values}. Of a tag that should be there once the loader takes the last."""
     segment = next((s for s in image.segments if s.kind == PT_DYNAMIC and s.size), None)
     if segment is None:
         return {}

@@ -226,7 +226,7 @@ def count_of_hash(image: ElfImage, address: int, *, wide: bool) -> int:
 def count_of_gnu_hash(image: ElfImage, address: int) -> tuple[int, bool]:
     """Return (number of symbols by DT_GNU_HASH: the end of the chain that starts last, known).
 
-    Undefined symbols stand first and are not hashed, so with nothing hashed the table says
+    Undefined symbols come first and are not hashed, so with nothing hashed the table says
     little of them (GNU ld then writes 1): the number is a lower bound.
     """
     buckets, first, bloom, _ = image.words(address, 4, "I")
@@ -249,8 +249,8 @@ def count_of_gnu_hash(image: ElfImage, address: int) -> tuple[int, bool]:
 def count_of_relocations(image: ElfImage, tables: Iterable[tuple[int, int, bool]]) -> int:
     """1 + the highest symbol that a relocation names; `tables`: (address, bytes, with addend).
 
-    For files that export nothing and have no DT_HASH, most programs: what they import stands in
-    their relocations. The distance to the next table would do for fresh files, but patchelf
+    For files that export nothing and have no DT_HASH, most programs: their relocations name what
+    they import. The distance to the next table would do for fresh files, but patchelf
     moves tables and leaves filler behind.
     """
     shift = 32 if image.bits == 64 else 8

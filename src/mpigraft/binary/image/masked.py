@@ -10,7 +10,7 @@ from mpigraft.binary.image.root import Link, Root, RootEntry, join
 
 
 class MaskedRoot(LayeredRoot):
-    """`base` without what stands at `paths`, a link or a folder with all that is in it.
+    """`base` without `paths`: a link, or a folder with all its contents.
 
     Links above a path are followed, the path itself is the name that vanishes.
     """

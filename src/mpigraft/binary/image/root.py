@@ -44,7 +44,7 @@ class RootEntry:
     size: int  # bytes
     mode: int  # permission bits
     identity: tuple[int, int]  # the same for all names of one file
-    host: str | None = None  # where it lies on this host; None in an archive
+    host: str | None = None  # its path on this host; None in an archive
 
     @property
     def source(self) -> Path | None:

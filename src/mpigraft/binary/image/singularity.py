@@ -115,7 +115,7 @@ class _Shell:
                 self.exported[known] = None
 
     def _value(self, text: str, pieces: re.Pattern[str]) -> str:
-        """Return the value of a word, or of what stands in double quotes. Raises _NotPlain."""
+        """Return the value of a word, or of text in double quotes. Raises _NotPlain."""
         value, at = "", 0
         while at < len(text) and (piece := pieces.match(text, at)):
             part = self._piece(piece[0], quoted=pieces is QUOTED)

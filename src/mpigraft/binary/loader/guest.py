@@ -119,8 +119,7 @@ def glibc_version(root: Root) -> str:
 
 @lru_cache(maxsize=4)
 def _constants(data: bytes) -> tuple[tuple[str, ...], str, str, str, frozenset[bytes]]:
-    """(default folders, cache, list of preloads, $LIB, those of WORDS that stand there) of a
-    loader's file.
+    """Read (default folders, cache, list of preloads, $LIB, the WORDS in it) of a loader's file.
 
     By content: a guest and each graft over it are roots of their own, with the same loader.
     """

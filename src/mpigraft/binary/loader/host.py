@@ -51,7 +51,7 @@ def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:
 
 
 def is_own(path: str, machine: str) -> bool:
-    """Return whether a loader is this host's for programs of a machine, by whatever name."""
+    """Return whether a loader is this host's for programs of a machine, by any of its names."""
     own = INTERPRETERS.get(machine, "")
     return os.path.realpath(path) == os.path.realpath(own) if path and own else False
 

@@ -49,7 +49,7 @@ class LdCache:
         """Find the path that the loader takes. `subfolders`: those that it searches, best first.
 
         Entries for glibc-hwcaps win, best folder first; then the first in the file. An entry
-        with an old-style hwcap is taken when it lies in a folder that the loader searches: the
+        with an old-style hwcap is taken when it is in a folder that the loader searches: the
         masks say the same, but have to be known for each CPU and version.
         """
         entries = [e for e in self.entries.get(soname, ()) if e.flags == ABI.get(machine)]

@@ -1,6 +1,6 @@
 """Simulate a loader over one file: what it maps, in its order, and what it tries before.
 
-The search order stands in `_search`, top to bottom, as in glibc's `_dl_map_object`
+`_search` has the search order, top to bottom, as in glibc's `_dl_map_object`
 (elf/dl-load.c); objects are taken breadth first, as in `_dl_map_object_deps` (elf/dl-deps.c).
 What differs between loaders (default folders, hwcaps, $LIB, $PLATFORM), `host` queries of this
 host's, and `guest` reads in the bytes of a guest's.

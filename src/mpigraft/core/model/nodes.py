@@ -134,7 +134,7 @@ class Order:
     masks: tuple[tuple[int, ...], ...] = ()  # CPUs of each rank of a node; empty: nothing is bound
     crowded: bool = False  # more ranks than cores on a node: let them on, bind nothing
     root: bool = False
-    keeps: bool = True  # whatever is between launcher and ranks hands on open files
+    keeps: bool = True  # what is between launcher and ranks hands on open files
     pmi: str = ""  # as in LaunchedBy
     version: str = ""  # of the launcher; empty: not known
     numbers: tuple[int, ...] = ()  # CPU by its number in the hardware's order; empty: the same

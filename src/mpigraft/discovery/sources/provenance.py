@@ -14,7 +14,7 @@ from typing import Any
 from mpigraft.core.cache import file_digest
 from mpigraft.discovery.sources import files
 
-Pair = tuple[str, str]  # what, and its value, for a person
+Pair = tuple[str, str]  # (what, its value), as text
 MOST = 100  # packages in a chain
 
 

@@ -67,7 +67,7 @@ OWN_SURROUNDINGS = Surroundings()
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """Files that are read where they are there, and folders of which every file is."""
+    """Files that are read if they exist, and folders whose files are all read."""
 
     paths: tuple[str, ...]
     folders: tuple[str, ...]

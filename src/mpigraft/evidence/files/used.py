@@ -26,7 +26,7 @@ PLUGINS = (  # opened by name at run time: providers, UCX's transports, Open MPI
     "mca_*.so",
     "openmpi*/mca_*.so",
 )
-# What a launcher starts from its own folder: its daemons, or the program that a script stands for.
+# What a launcher starts from its own folder: its daemons, or the program behind a script.
 DAEMONS = (
     "prte", "prted", "prterun", "orted", "orterun", "mpiexec.hydra", "hydra_pmi_proxy",
     "hydra_bstrap_proxy",
@@ -71,8 +71,8 @@ def _plugin_dirs(mpi: MpiInstall) -> list[Path]:
 
 
 def plugin_folders(mpi: MpiInstall) -> tuple[tuple[str, str, str], ...]:
-    """(folder, begin, end) of names of which each one is a plugin: one more of them may be another
-    provider or component. What stands beside other libraries is told from those by its name."""
+    """Return (folder, begin, end) of the names of plugins: one more of them may be another provider
+    or component. Beside other libraries, plugins are known by their names."""
     patterns: dict[tuple[str, str, str], None] = {}
     for parent in _plugin_dirs(mpi):
         direct = [(parent, "", "-fi.so"), (parent, "mca_", ".so")]
@@ -86,7 +86,7 @@ def plugin_folders(mpi: MpiInstall) -> tuple[tuple[str, str, str], ...]:
 
 def launcher_files(configuration: Configuration) -> tuple[Path, ...]:
     """Return the program that starts ranks, what it starts from its own folder, and their
-    libraries; nothing of a launcher that lies in a guest."""
+    libraries; nothing of a launcher that is in a guest."""
     mpi, by = configuration.mpi, configuration.launcher
     path = by.path if by else mpi.launcher if mpi and mpi.source != IN_GUEST else None
     if path is None:

@@ -1,10 +1,9 @@
 """A phase with the bytes of the ranks' own connections instead of the interfaces'.
 
 What the kernel counts for a rank's own TCP connections is nobody else's, so no foreign traffic
-hides it or stands in for it. Where the connections are not all that a rank may have sent by (a gap,
-a peer that cannot be matched), they still prove what they carried. They do not prove that nothing
-was carried: then the counters of the interfaces are all there is, as they are for a part of which
-nothing is known of sockets.
+hides it or passes for it. Where a rank may have sent by others too (a gap, a peer that cannot be
+matched), they still prove what they carried. They do not prove that nothing was carried: then only
+the counters of the interfaces count, as they do for a part with no record of sockets.
 
 Devices that send by themselves (RDMA) keep their own counters. They are no witness of TCP.
 """

@@ -89,9 +89,10 @@ def _due_part(part: Transfer, due: set[str], kind: Kind) -> Transfer:
 def uncounted(
     proofs: Iterable[Proof], phases: Iterable[ProbePhase], counted_by: Sequence[tuple[str, str]]
 ) -> list[Finding]:
-    """Interfaces and devices that a proven lane names and that did not see its bytes. A warning:
-    drivers may refresh their counters late, a lane may have another port, and one rank may speak
-    for nodes where the interface has another name. Collectives have bytes that stay on a node."""
+    """Report interfaces and devices that a proven lane names and that did not see its bytes. A
+    warning: drivers may refresh their counters late, a lane may have another port, and one rank may
+    report for nodes where the interface has another name. Some bytes of collectives stay on a
+    node."""
     devices = {name.partition(":")[0]: by for name, by in counted_by if name != LOOPBACK}
     findings = []
     for proof in proofs:

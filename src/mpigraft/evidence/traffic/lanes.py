@@ -1,4 +1,4 @@
-"""What a probe's output says of each kind of traffic: the logic of a proof, and nothing else.
+"""Prove each kind of traffic from a probe's output: the logic of a proof, and nothing else.
 
 Two independent sources count. The library prints which lane it took
 (signs); the kernel counts the bytes that left (the wire). A lane is proven when every sign of it
@@ -173,7 +173,7 @@ class PrintedSign:
     who: frozenset[str]
     each: bool  # processes name themselves, so every rank has to print it
     ends: bool  # or one end of every connection
-    says: str = ""  # the line as a clause for a person
+    says: str = ""  # the line as a clause
 
     @property
     def quoted(self) -> tuple[str, str]:
@@ -252,7 +252,7 @@ def assess(
     """Assess one kind of traffic between peers of one class.
 
     A sign of another lane decides, even of a probe that went no further; then silence; then the
-    wire, None where it cannot be told whose bytes crossed it.
+    wire, None where it is unknown whose bytes crossed it.
     """
     kind, peer = traffic
     own = [s for s in signs if (s.kind, s.peer) == traffic]

@@ -1,7 +1,7 @@
-"""What the probe tells, read: phases of traffic, and what the wires saw of their parts.
+"""Read the probe's records: phases of traffic, and what the wires saw of their parts.
 
 A host that sent by another way than the others is a small part of what many hosts sent together.
-So of each part it is also told what the one host sent that sent least through a wire.
+So each part also has the bytes of the one host that sent least through a wire.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Transfer:
     wire: tuple[tuple[str, int], ...]
     noise: float = 0.0
     least: float = CARRIED  # of the payload, from which on it counts as carried
-    weakest: tuple[tuple[str, int], ...] = ()  # of the host that sent least; empty: not told
+    weakest: tuple[tuple[str, int], ...] = ()  # of the host that sent least; empty: unknown
     hosts: int = 1  # that have alike shares in it
-    sockets: Sockets | None = None  # what the ranks' own connections carried; None: not told
+    sockets: Sockets | None = None  # what the ranks' own connections carried; None: unknown
     own: Sockets | None = None  # the same, where `wire` is of these alone and nobody else's
 
     @property

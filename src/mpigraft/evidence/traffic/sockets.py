@@ -43,7 +43,7 @@ class Sockets:
 
     @property
     def unplaced(self) -> int:
-        """Bytes of which it is not known through which interface they left."""
+        """Bytes that left through an unknown interface."""
         return max(0, self.sent - sum(count for _, count in self.through))
 
 

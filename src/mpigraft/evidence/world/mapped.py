@@ -44,7 +44,7 @@ def _contents(path: str, device: int, inode: int, size: int, time: int) -> tuple
 @dataclass(frozen=True, slots=True)
 class DueLibrary:
     """A file of this machine that ranks must map. Inode 0: only its path is known, since a file of
-    an image has the numbers of whatever file system the engine makes of it."""
+    an image has the numbers of the file system that the engine makes of it."""
 
     path: str
     device: int

@@ -1,8 +1,8 @@
-"""What the witness wrote, read: a file per node, in it a line per rank
+"""Read the witness's records: a file per node, in it a line per rank
 (native/witness/rank_record.h).
 
-What the ranks of a node have in common stands in one line of each kind, and the others name it
-by its digest: read are as many files as there are nodes, and a library list once on each.
+What the ranks of a node have in common is in one line of each kind, and the others name it by its
+digest. So there are as many files as nodes, and each has a library list once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENTERED = ".entered"  # of what processes note before they enter MPI
 MOST_ENTERED = 1000  # are taken in: one is as good as the others
 MOST = 64 * 1024 * 1024  # bytes of one node's file
 MOST_CPUS = 1 << 16
-MOST_BROKEN = 8  # lines of a file that are told one by one
+MOST_BROKEN = 8  # lines of a file that are reported one by one
 CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 HARMLESS = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
 

@@ -28,7 +28,7 @@ from mpigraft.evidence.world.records import UNREAD
 from mpigraft.graft import graft_folder, mixed_generations
 from mpigraft.launch import Launched
 
-FEW = 16  # hosts, ranks or files that are told one by one; of thousands nobody reads each
+FEW = 16  # hosts, ranks or files that are named one by one; nobody reads thousands
 
 
 def check_launched(
@@ -56,7 +56,7 @@ def check_witness(
 ) -> tuple[Finding, ...]:
     """Return what is wrong with the world that ran: records, size, hosts, libmpi, libfabric and
     UCX, generations of an override, CPUs and GPUs, which are held against `placement` where it is
-    known. `hosts` are those of the allocation: they name the nodes of which no record came.
+    known. `hosts` are those of the allocation: they name the nodes without a record.
     `ended`: the launch ended well. Other worlds that ran in the job are named, and are not its
     ranks."""
     everyone = [rank for rank in ranks if rank.rank != UNREAD]
@@ -118,7 +118,7 @@ def _named(hosts: Sequence[str]) -> str:
 
 
 def _numbers(ranks: Sequence[RankRecord]) -> str:
-    """Return the ranks of which there are records, and those of which there are several."""
+    """Name the ranks that have a record, and those that have several."""
     times = Counter(rank.rank for rank in ranks)
     if len(ranks) <= FEW:
         return ", ".join(str(number) for number in sorted(times.elements()))

@@ -59,7 +59,7 @@ LAUNCHERS = {
 }
 LIBRARY_FOLDER = re.compile(r"(.*?)/(?:lib|lib64)(?:/[\w.+-]+)*?$")
 PMIX = re.compile(rb"OpenPMIx (\d{1,3}\.\d{1,3}\.\d{1,3}\w{0,8})")
-PMIX_COMPONENTS = {  # Open MPI before 5: what its component `pmix` can speak
+PMIX_COMPONENTS = {  # Open MPI before 5: what its component `pmix` supports
     re.compile(r"mca_pmix_(?:pmix|ext)(\d)x\.so"): "pmix",
     re.compile(r"mca_pmix_ext(\d)?\.so"): "pmix",
     re.compile(r"mca_pmix_(s1)\.so"): "pmi1",
@@ -76,7 +76,7 @@ class GuestMpi:
     soname: str
     libmpi: str  # path inside, as the loader spells it
     launcher: str  # path inside; empty: none was found
-    pmi: tuple[str, ...]  # what it can speak: pmix, pmi2, pmi1
+    pmi: tuple[str, ...]  # what it supports: pmix, pmi2, pmi1
     pmix: str = ""  # version of its libpmix, where it says so
     plugins: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (opener's soname, paths inside)
     device: str = ""  # of MPICH and its kin: ch4:ucx,ofi; empty: not known

@@ -111,7 +111,7 @@ def _network(address: str, mask: str) -> str:
 
 
 def _values(facts: Facts, name: str) -> dict[str, str]:
-    """Return what each node says of `name`; a node that has networks, but not this one, says so."""
+    """Return each node's value of `name`; a node that has networks, but not this one, says so."""
     lack = DOWN if name.startswith(NETWORK) else ""
     able = (host for host, own in facts.items() if any(n.startswith(NETWORK) for n in own))
     values = dict.fromkeys(able, lack) if lack else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from mpigraft.core.cpuset import cpuset_cpus, ranges
 
 SYSTEM = Path("/sys/devices/system")
-LEVELS = (  # files of a CPU, each of which lists the CPUs that share a thing with it
+LEVELS = (  # files of a CPU: each lists the CPUs that share a thing with it
     "topology/package_cpus_list",
     "topology/die_cpus_list",
     "topology/cluster_cpus_list",
@@ -31,8 +31,8 @@ def in_order(cpus: Iterable[int], system: Path = SYSTEM) -> tuple[int, ...]:
     """Order CPUs as a walk through packages, domains, caches and cores meets them, which is not the
     order of their numbers on machines with hardware threads, or with sockets numbered in turn.
 
-    Siblings stand in the order of their lowest CPU, as hwloc has it (hwloc 2, Terms and
-    Definitions: Logical index). CPUs of which nothing is known stand in the order of their numbers.
+    Siblings are in the order of their lowest CPU, as hwloc has it (hwloc 2, Terms and Definitions:
+    Logical index). Unknown CPUs are in the order of their numbers.
     """
     domains = [_cpus(path) for path in system.glob("node/node[0-9]*/cpulist")]
 

@@ -106,11 +106,11 @@ def one_program(order: Order, name: str) -> tuple[str, ...]:
 
 
 def joined(order: Order, words: tuple[str, ...], option: str, flag: str = "") -> Command:
-    """Return the programs, each behind its `-n N`, with a colon between them; `words` stand with
-    the first, since Open MPI's mpirun and hydra refuse them a second time. With `flag` each of
+    """Return the programs, each behind its `-n N`, with a colon between them; only the first has
+    `words`, since Open MPI's mpirun and hydra refuse them a second time. With `flag` each of
     several programs names its host.
 
-    On several nodes they stand in a file, which `option` names: environment and engine of each
+    On several nodes they are in a file, which `option` names: environment and engine of each
     program would be in the command line once for every node."""
     parts = segments(order)
     host_options = [(flag, f"{host}:{count}") if flag and host else () for host, count, _ in parts]
@@ -197,8 +197,8 @@ def older_than(order: Order, release: str) -> bool:
 
 
 def path_in(order: Order, name: str) -> str:
-    """Return a file of the launcher's, whose path may stand in an option. Raises UsageError where
-    it may not: no launcher of these has a way to quote a comma, a colon or a blank."""
+    """Return the path of a file of the launcher's, for an option. Raises UsageError for a path with
+    a comma, a colon or a blank, which none of these launchers can quote."""
     path = os.fspath(order.folder / name)
     if any(c in ",:;%# \t\n\"'\\" for c in path):
         raise UsageError.of("launcher-file-path", path=path)

@@ -67,7 +67,7 @@ def _own(mpi: MpiInstall) -> str | None:
 
 
 def _other(kind: str, mpi: MpiInstall, machine: Machine) -> LaunchedBy | str:
-    """Return a scheduler's launcher with the best PMI that both speak, or why it cannot be."""
+    """Return a scheduler's launcher with the best PMI of both, or why there is none."""
     info = next((info for info in machine.launchers if _is_kind(kind, info)), None)
     if info is None:
         return f"no {kind} in PATH"
@@ -92,14 +92,14 @@ def _is_kind(kind: str, info: LauncherInfo) -> bool:
 def _refused(
     info: LauncherInfo, mpi: MpiInstall, supported: Sequence[str], needs: Sequence[str]
 ) -> str:
-    speaks = f"{mpi.id} speaks {', '.join(supported) or 'no PMI that is known'}"
+    supports = f"{mpi.id} supports {', '.join(supported) or 'no PMI that is known'}"
     offers = f"{info.name} offers {', '.join(info.pmi_offered) or 'none that is known'}"
     both = [pmi for pmi in supported if pmi in info.pmi_offered]
     known = known_world(_kind(info), str(mpi.family), mpi.version, both)
     ends = "each rank would be 0 of 1" if known and known.alone else "ranks would not start"
     reason = f" ({info.reason})" if info.reason else ""
     wants = f"; --mpi={' or '.join(needs)} would do" if needs else ""
-    return f"{speaks}, {offers}{reason}: {ends}{wants}; {FIX}"
+    return f"{supports}, {offers}{reason}: {ends}{wants}; {FIX}"
 
 
 def _kind(info: LauncherInfo) -> str:
@@ -110,7 +110,7 @@ def _kind(info: LauncherInfo) -> str:
 
 
 def supported_pmi(mpi: MpiInstall) -> tuple[str, ...]:
-    """Return the PMIs that ranks of this MPI can speak, best first.
+    """Return the PMIs that ranks of this MPI support, best first.
 
     Open MPI 5 has PMIx only; before, its components say it. Intel's chooses by what it meets
     (I_MPI_PMI, auto). MPICH and its kin: the words of the protocols in the library itself

@@ -38,7 +38,7 @@ def script(
 
 
 def next_of(request: JobRequest, directive: str) -> list[str]:
-    """Return the directive for `request.after`. It stands behind the user's words, which it
+    """Return the directive for `request.after`. It goes behind the user's words, which it
     overrides: with a dependency of theirs instead, two jobs of one share would run at once."""
     return [directive + request.after] if request.after else []
 

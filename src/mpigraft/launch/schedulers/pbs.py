@@ -24,7 +24,7 @@ def script(request: JobRequest) -> str:
     itself, kill_delay seconds ahead (10 by default), so nothing has to be asked for.
 
     Of several `-l` of one name in a script the first counts, of all else the last (openpbs's
-    set_resource.c and set_attr.c): the user's words stand between, and win over both. A site
+    set_resource.c and set_attr.c): the user's words are between, and win over both. A site
     whose jobs are confined to the cores they ask for wants `-- -l select=2:ncpus=64`."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", request.name)[:NAME_LENGTH]
     directives = [

@@ -13,7 +13,7 @@ from mpigraft.knowledge import load_rows
 class Reason:
     """What a scheduler's code means for the job that has it."""
 
-    code: str  # `*` stands for any letters
+    code: str  # `*` matches any letters
     text: str
 
 

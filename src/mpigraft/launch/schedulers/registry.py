@@ -25,7 +25,7 @@ class Batch(Protocol):
     CANCEL: tuple[str, ...]  # takes the ids of jobs
 
     def script(self, request: JobRequest) -> str:
-        """Return the whole job script. Raises UsageError for words that cannot stand in it."""
+        """Return the whole job script. Raises UsageError for words that it cannot contain."""
 
     def job_id(self, output: str) -> str:
         """Return the id in what SUBMIT printed; empty where there is none."""

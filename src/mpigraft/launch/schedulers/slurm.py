@@ -18,7 +18,7 @@ RUNS = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING
 
 # Settings of the job's script that srun reads as options of every step, and that its command line
 # here cannot override. Daemons of other launchers are not started at all: "More processors
-# requested than permitted", of which PRRTE shows nothing, and hydra waits for its time limit.
+# requested than permitted", which PRRTE does not show, and hydra waits for its time limit.
 STEP_OPTIONS = (
     "SLURM_CPUS_PER_TASK", "SRUN_CPUS_PER_TASK", "SLURM_TRES_PER_TASK", "SLURM_THREADS_PER_CORE",
     "SLURM_HINT", "SLURM_EXACT", "SLURM_EXCLUSIVE", "SLURM_NTASKS_PER_CORE",
@@ -53,7 +53,7 @@ def _quoted(word: str) -> str:
 
 
 def job_id(output: str) -> str:
-    """`--parsable` prints `42`, or `42;cluster`; notes of a site may stand before it."""
+    """`--parsable` prints `42`, or `42;cluster`; notes of a site may come before it."""
     ids = re.findall(r"^(\d+)(?:;\S*)?$", output, re.MULTILINE)
     return str(ids[-1]) if ids else ""
 
@@ -91,7 +91,7 @@ def is_unknown(output: str) -> bool:
 
 def node_command(request: JobRequest) -> tuple[str, ...]:
     """Return a job, and a step in it. One srun for both is not enough: its --exclusive makes the
-    step exact, so that it has the one core of its task, whatever --cpu-bind (seen with 22.05 and
+    step exact, so that it has the one core of its task with any --cpu-bind (seen with 22.05 and
     task/affinity), and a node would look smaller than it is."""
     return (
         "salloc",

@@ -161,11 +161,11 @@ class RunSpec:
     site: Path | None = None  # the profile that was asked, there or not
     sources: tuple[tuple[str, str], ...] = ()  # (what, who asked): ("mpi", "site.toml:3")
     fixed: tuple[tuple[str, str], ...] = ()  # keys that a site leaves to nobody, and where it says
-    typed: tuple[str, ...] = ()  # options of the verb, as they stand before the program
+    typed: tuple[str, ...] = ()  # options of the verb, as typed before the program
 
     @property
     def mpi_names(self) -> tuple[str, ...]:
-        """MPIs to be tried one after the other; "" stands for whichever fits."""
+        """MPIs to be tried one after the other; "" is any that fits."""
         return self.mpis or (self.mpi,)
 
     @property
@@ -202,8 +202,8 @@ def replaced_part(word: str) -> Replace:
 
 
 def without_host_mpi(spec: RunSpec) -> RunSpec:
-    """Return a job of which a guest brings the MPI: a site's choice gives way to the user's, and
-    two requests of one user contradict each other."""
+    """Return a job whose guest brings the MPI: a site's choice gives way to the user's, and two
+    requests of one user contradict each other."""
     if spec.mpi and spec.source("mpi") == spec.source("replace"):
         raise UsageError.of("mpi-with-replace-nothing", mpi=spec.mpi)
     sources = tuple(pair for pair in spec.sources if pair[0] != "mpi")

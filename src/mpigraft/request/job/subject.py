@@ -70,9 +70,9 @@ class JobSubject:
 
 
 def job_subject(spec: RunSpec, environ: Mapping[str, str]) -> JobSubject:
-    """Return the guest as far as the program is concerned, and what is known of that. Raises
-    CheckFailed for a program that has nothing to do with MPI or starts a launcher itself, of which
-    proof is wanted."""
+    """Return the part of the guest that the program needs, and what is known of it. Raises
+    CheckFailed for a program that does not use MPI or starts a launcher itself, if proof is
+    requested."""
     if spec.image:
         return _in_guest(spec, environ)
     environment, root = {**environ, **_settings(spec)}, FolderRoot(Path("/"))

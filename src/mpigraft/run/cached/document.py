@@ -112,7 +112,7 @@ def start_document(
 
 
 def _executed_folders(job: Job) -> list[str]:
-    """List the folders of this machine of which files of ours are executed or mapped."""
+    """List the folders of this machine whose files mpigraft has executed or mapped."""
     graft = job.configuration.graft
     natives = (job.natives.guard, job.natives.witness, job.natives.stdin)
     folders = {path.parent for path in natives} | ({graft_folder(graft)} if graft else set())
@@ -137,9 +137,9 @@ def may_be_kept(job: Job) -> bool:
 
 
 def watched_files(job: Job) -> dict[str, list[list[Any]]]:
-    """Stamps of all files that the decisions and the proof rest on, there or not, and the names in
-    folders of which every file counts. Take them before the proof: what changes while a probe
-    runs has not been proven."""
+    """Return stamps of all files that the decisions and the proof rest on, there or not, and the
+    names in folders whose every file counts. Take them before the proof: what changes while a
+    probe runs has not been proven."""
     config = mpi_config_files(job.configuration, surroundings(job))
     files = [Path(__file__), job.spec.site, Path(job.spec.where.hostfile), job.natives.stdin]
     files += map(Path, (*job.passed.absent, *job.sources))

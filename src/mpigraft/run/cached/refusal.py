@@ -31,7 +31,7 @@ MOST = 64  # that are kept; each has the names of some thousand files
 def keep_refusal(
     key: str, spec: RunSpec, error: MpigraftError, noted: reads.Reads, environ: Mapping[str, str]
 ) -> None:
-    """Keep what a person was told, unless there is any doubt that it holds next time."""
+    """Keep a refusal's text, unless there is any doubt that it holds next time."""
     elsewhere = spec.stack or spec.transport or spec.launcher
     named = spec.image and not os.path.exists(spec.image)  # noqa: PTH110  an engine knows it
     if error.exit_code != ANSWER or elsewhere or named:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FORMAT = 6
 START = ".json"  # ends the names of documents
-RECORDS = "mpigraft-0-records"  # stands in documents for the name of one job's folder of records
+RECORDS = "mpigraft-0-records"  # in documents: the name of one job's folder of records
 REFUSED = ".refused"  # ends the names of notes of refused calls, which evidence.world reads
 SEARCH = "LD_LIBRARY_PATH"
 RAW = "surrogateescape"  # names of files are bytes
@@ -57,7 +57,7 @@ DECIDES = (
     "APPTAINER", "SINGULARITY", "PODMAN", "CONTAINER", "CH_",
 )  # fmt: skip
 NODES = ("SLURM_JOB_NODELIST", "SLURM_JOB_CPUS_PER_NODE", "PBS_JOBID", "FLUX_URI")  # allocation
-# Of others the name decides, since engines are told what passes; but not of these.
+# The names of others decide, since engines get a list of what passes; not those of these.
 COME_AND_GO = ("SLURM", "PBS_", "FLUX_", "PALS_", "SSH_", "OLDPWD", "SHLVL", "_", "TERM", "COLUMNS")
 PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "libmpi",
                    "libmpi_name", "mark", "networks", "network_name", "proof", "placed", "files",
@@ -66,7 +66,7 @@ PARTS = frozenset(("argv", "parent", "home", "drop", "set", "ranks", "nodes", "l
 
 def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
     """SHA-256, hex, of all that decides about a job and is in no file."""
-    umask = os.umask(0o022)  # podman is told of it
+    umask = os.umask(0o022)  # podman gets it
     os.umask(umask)
     asked = {
         "format": FORMAT,
@@ -123,8 +123,8 @@ def kept(name: str, environ: Mapping[str, str]) -> Document | None:
 
 
 def keep_start(document: Document, environ: Mapping[str, str], suffix: str = START) -> None:
-    """Remember a document, whole or not at all. A cache is a convenience: nobody is told when it
-    cannot be written."""
+    """Keep a document, whole or not at all. A cache is a convenience: a failure to write it is
+    silent."""
     from pathlib import Path
 
     from mpigraft.core.write import make_folder, write_whole
@@ -167,7 +167,7 @@ def start_kept(words: Sequence[str], environ: Mapping[str, str], judge: Judge) -
     try:
         document = kept(start_key(words, environ), environ)
         return None if document is None else start_job(document, environ, judge)
-    except OSError:  # the folder that we stand in is gone, or there is no room for a process
+    except OSError:  # the working folder is gone, or there is no room for a process
         return None
 
 
@@ -177,12 +177,12 @@ def start_job(
     judge: Judge,
     collect: Collect | None = None,
 ) -> int | None:
-    """Start what a document says and watch its world; the exit code for the shell.
+    """Start what a document says, watch its world, and return the exit code for the shell.
 
     4 where the witness refused a call of MPI_Comm_spawn, or a node keeps ranks from starting. Else
     the program's own code, if it is not 0; else 5 for a world that is not the one asked for.
-    `judge` is asked whether it is, and tells why not, when the quick look leaves any doubt.
-    `collect` takes what else ranks wrote, whatever became of them.
+    When the quick check leaves any doubt, `judge` answers whether it is, and prints why not.
+    `collect` takes what else ranks wrote, also after a failure.
     None where records of ranks cannot be written, and nothing was started. Raises OSError when
     no process can be started.
     """
@@ -207,7 +207,7 @@ def start_job(
         try:
             return _judged(document, watch, code, judge, fatal=bool(stall and stall.fatal))
         finally:
-            if collect:  # what it says of the ranks comes after what was wrong with them
+            if collect:  # its output comes after what was wrong with the ranks
                 collect(watch.folder, code)
     finally:
         if stall:

@@ -25,7 +25,7 @@ UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)  
 
 
 class StartedWorld:
-    """The ranks that have told of themselves so far, read line by line as they come
+    """The ranks that have written records so far, read line by line as they come
     (native/witness/rank_record.h says what is in a line).
 
     It passes only what the full judgement (witness.check_witness) would pass, and leaves the
@@ -70,7 +70,7 @@ class StartedWorld:
         return len(wrong) >= self.ranks and len(self._connected(wrong)) >= self.ranks
 
     def _connected(self, records: list[tuple[str, Any]]) -> list[Any]:
-        """Return those of `records` that can be ranks of the launch, whatever else ran."""
+        """Return those of `records` that can be ranks of the launch, without other programs'."""
         from mpigraft.core.worlds import topmost
 
         own = {id(line) for _, line in records}
@@ -123,7 +123,7 @@ class StartedWorld:
         return bool(self.name.fullmatch(path.removesuffix(" (deleted)").rpartition("/")[2]))
 
     def whole(self) -> bool:
-        """Return whether every rank of the world asked for has told, and all is right."""
+        """Return whether every rank of the requested world has a record, and all is right."""
         self._read()
         records = self._launched()
         good = [(file, line) for file, line in records if self._fits(file, line)]
@@ -192,7 +192,7 @@ class StartedWorld:
 
     def _fits(self, file: str, line: Any) -> bool | None:
         """Return whether a record can be one of that world: its size, and the one libmpi. None:
-        what it has in common with others is not told yet, or it cannot be read."""
+        the line that it shares with others is not there yet, or it cannot be read."""
         try:
             shared = self.common.get((file, line["map"]))
             if shared is None:

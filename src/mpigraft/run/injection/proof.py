@@ -52,7 +52,7 @@ class InjectionProof:
     transport: str  # that was requested and proven; empty: the MPI's own choice
     findings: tuple[Finding, ...]
     spawns: tuple[str, ...] = ()  # how MPI_Comm_spawn was started, where it worked
-    imported: tuple[str, ...] = ()  # modules or installations of which mpi4py was imported
+    imported: tuple[str, ...] = ()  # modules or installations whose mpi4py was imported
     alone: bool = True  # the program started without a launcher too
 
 

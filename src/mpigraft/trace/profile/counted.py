@@ -373,10 +373,10 @@ def _notes(
 
 
 def _waiting(ranks: Sequence[Counted], routines: Sequence[Routine]) -> Iterator[str]:
-    """Yield what is not told apart, and whom ranks wait for: who comes last waits least."""
+    """Yield routines that mix waiting and moving, and the last rank, which waits least."""
     whole = [one.name for one in by_time(routines) if one.name in UNDIVIDED and one.time_s]
     if whole:
-        yield f"waiting and moving are not told apart in {join_some(whole, SHOWN, ', ')}"
+        yield f"waiting and moving are not separated in {join_some(whole, SHOWN, ', ')}"
     waited = {
         one.number: one.seconds(sum(r.waited for t in one.threads for r in t.routines.values()))
         for one in ranks

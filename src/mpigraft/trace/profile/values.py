@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 OWN = "mpigraft"  # source of a profile that was made here
-ENTRIES = ("Init", "Init_thread", "Session_init")  # they start MPI, whatever the program does
+ENTRIES = ("Init", "Init_thread", "Session_init")  # they start MPI in every program
 
 
 class PeerKind(StrEnum):
@@ -114,7 +114,7 @@ class Profile:
     total_s: float | None = None  # of all ranks and their threads: what shares are shares of
     mpi_s: float | None = None  # of all ranks and their threads
     entry_s: float | None = None  # of the rank that took longest; None: a part of the run time
-    waits: bool = False  # waiting and moving were told apart
+    waits: bool = False  # waiting and moving were separated
     routines: tuple[Routine, ...] = ()  # by time
     each: tuple[RankUse, ...] = ()
     peers: tuple[PeerTraffic, ...] = ()

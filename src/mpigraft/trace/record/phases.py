@@ -187,7 +187,7 @@ def _ticks(node: Node) -> int:
 
 
 def _time(borders: Borders, first: int, end: int | None) -> float:
-    """Return seconds between two borders, a node counting where most of it lies."""
+    """Return seconds between two borders; a node counts where most of its time is."""
     border = total = 0
     for node, own in borders.each():
         middle = border + own / 2

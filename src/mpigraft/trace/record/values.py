@@ -122,7 +122,7 @@ class CallRecord:
         return len(self.ranks)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what is to be known of it, for who replays it too: sentences for a person."""
+        """Return sentences on its limits, which whoever replays it should know too."""
         found = []
         for bit, words in LACKS.items():
             ranks = [rank for rank in self.ranks if rank.lacks & bit]
@@ -135,7 +135,7 @@ class CallRecord:
         return tuple(found)
 
     def totals(self) -> dict[str, int]:
-        """Return sizes for a person: events, signatures and nodes of all ranks."""
+        """Return readable sizes: events, signatures and nodes of all ranks."""
         return {
             "events": sum(rank.events for rank in self.ranks),
             "nodes": sum(1 for rank in self.ranks for _ in rank.leaves()),

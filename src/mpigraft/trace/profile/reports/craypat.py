@@ -1,8 +1,8 @@
 """Reports of CrayPat-lite, and of pat_report: their first table of functions.
 
-The program's own output may stand before it. Samples are shares of the run time; traces have
+The program's own output may come before it. Samples are shares of the run time; traces have
 seconds and calls, a rank's on average. `Imb.` is how much the highest rank has above the average.
-Waiting stands apart as MPI_SYNC, with `(sync)` behind the routine's name.
+Waiting has its own group, MPI_SYNC, with `(sync)` behind the routine's name.
 """
 
 from __future__ import annotations

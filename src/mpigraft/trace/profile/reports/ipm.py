@@ -1,6 +1,6 @@
 """Reports that IPM prints at the end of a program (IPM_REPORT=terse or full), versions 0.98 and 2.
 
-The program's own output may stand around it. Only `full` lists routines. Of a report with regions
+The program's own output may be around it. Only `full` lists routines. Of a report with regions
 the first table is the whole program's.
 """
 

@@ -15,7 +15,7 @@ from mpigraft.trace.profile.values import Profile
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    is_one: Callable[[str], bool]  # the program's own output may stand around it
+    is_one: Callable[[str], bool]  # the program's own output may be around it
     parse: Callable[[str, Path], Profile]
 
 
