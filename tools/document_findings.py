@@ -57,7 +57,7 @@ This page lists every error and finding by its code: what mpigraft saw, why it m
 do. An error ends the command with the exit code that is given here. A finding is a row of a
 report, of `check` or of a `--json` document; its level is info, warning or error. Findings that a
 known issue explains have the issue's id instead, such as LNX-02: [transports](transports.md) lists
-them. Words in «» stand for what the message has in their place.
+them. The message has values in place of the words in «».
 
 `tools/document_findings.py` writes this page from `src/mpigraft/knowledge/findings/`; change the
 data, not this page.

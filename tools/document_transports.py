@@ -60,11 +60,11 @@ The witness must have recorded the requested world, and one libmpi, the right on
 inode.
 
 *Other lane* marks traffic that is known not to use the transport: one-sided windows of one host are
-memory that its ranks share, whatever carries Open MPI's messages. Benchmarks of put and get then
+memory that its ranks share, even if another lane carries messages. Benchmarks of put and get then
 measure that memory.
 
 Over several nodes, Open MPI's `han` does the part of a collective within a node by `coll sm`, in
-memory that its ranks share, whatever the transport. The probe's result for collectives between
+memory that its ranks share, with any transport. The probe's result for collectives between
 nodes covers both parts.
 
 A *variant* is another way to have the lanes of a row (a single copy by CMA, UCX restricted to one

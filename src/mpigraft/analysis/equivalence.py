@@ -1,7 +1,7 @@
 """Find the sizes that keep a curve from being equivalent, though it is when pooled.
 
 A pooled ratio of 1.02 may be 23 sizes at 1.02, or four at 1.10 and the others at 1.00. So each
-size gets bounds that hold for all sizes at once, and these must lie within GROUP times the margin.
+size gets bounds that hold for all sizes at once, and these must be within GROUP times the margin.
 The mean of a group of sizes, neighbours or not, differs by no more than that one of them which
 differs most, so bounds on every size bound every group.
 
@@ -52,7 +52,7 @@ def joint_bounds(logs: Floats, allocations: Ints, seed: int) -> tuple[Floats, Fl
 
 def widest_bound(bounds: tuple[Floats, Floats], sizes: Sequence[int], margin: float) -> JointBound:
     """Find the size that may differ most, and the sizes that keep a curve from being equivalent:
-    their bounds reach beyond GROUP margins, or lie beyond one margin altogether.
+    their bounds reach beyond GROUP margins, or are beyond one margin altogether.
 
     `bounds` are those of `joint_bounds`. The ratio is None where they are infinite, or too great
     for a number: c has no limit if the residuals of a few rounds are all equally great.

@@ -74,7 +74,7 @@ class Pooled(NamedTuple):
 
 
 class JudgedCurve(ABC):
-    """One configuration in one series, held against a baseline or an old campaign."""
+    """One configuration in one series, compared with a baseline or an old campaign."""
 
     alternated: bool = True  # False: imported runs, which have no interval
     key: SeriesKey

@@ -51,6 +51,6 @@ def _steal(text: str) -> float | None:
 
 
 def _governor(folder: Path) -> str:
-    """Of all CPUs; several are named in the order of the alphabet."""
+    """Name the governors of all CPUs, in the order of the alphabet."""
     governors = {_text(path).strip() for path in folder.glob("policy*/scaling_governor")}
     return ",".join(sorted(governors - {""}))

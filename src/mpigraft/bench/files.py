@@ -27,7 +27,7 @@ FEW = 4  # files that a message names
 
 @dataclass(frozen=True, slots=True)
 class LaunchFiles:
-    """Of one configuration: what it runs, and (path, SHA-256) of what its libraries read."""
+    """The files that a configuration runs, and (path, SHA-256) of those that its libraries read."""
 
     used: Fingerprint
     config: tuple[tuple[str, str], ...]
@@ -61,7 +61,7 @@ def refuse_changed_files(configuration: Configuration, before: LaunchFiles) -> N
 
 def refuse_other_files(name: str, began: object, now: LaunchFiles) -> None:
     """Raise UsageError when a campaign that goes on would use other files than those it began
-    with. `began` is `recorded` of then; what an older version stored says nothing of them."""
+    with. `began` is the earlier `recorded`; an older version stored none of them."""
     if not isinstance(began, list):
         return
     then = {(str(row[0]), str(row[1])) for row in began}

@@ -113,7 +113,7 @@ def _errors(findings: Sequence[Finding]) -> bool:
 def _ending(
     configuration: Configuration, completed: Completed
 ) -> tuple[tuple[Finding, ...], LaunchState | None]:
-    """Return what is to be said of a launch that did not end by itself with exit code 0."""
+    """Explain a launch that did not end by itself with exit code 0."""
     if completed.ok:
         return (), None
     output, advice = _last_words(configuration, completed)

@@ -351,8 +351,8 @@ def _share(
 
 
 def _turn(jobs: Mapping[str, JobStatus]) -> tuple[str, tuple[str, ...]]:
-    """Of the jobs of a share, oldest first: the one whose turn it is, and those that wait behind
-    it. Where none runs or waits, the last."""
+    """Return the job of a share whose turn it is, and those that wait behind it. `jobs` are oldest
+    first. Where none runs or waits, it is the last."""
     waits = [job for job, status in jobs.items() if status.state is JobState.PENDING]
     runs = [job for job, status in jobs.items() if status.state is JobState.RUNNING]
     queue = [*runs, *waits] or list(jobs)[-1:] or [""]

@@ -93,7 +93,7 @@ def _assignment(key: str, value: object) -> str:
 
 
 def suffix_of(plan: BuildPlan) -> str:
-    """Return what tells builds apart: with different compilers, and for different stacks."""
+    """Return the suffix that separates builds with different compilers or for different stacks."""
     stack = plan.host.stack
     return f"-{plan.compiler.id}{f'-{stack.name}' if stack else ''}"
 

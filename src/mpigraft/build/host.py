@@ -104,8 +104,8 @@ def _offer(
     if place := options.use.get(row.id):
         return Offer(place)
     if options.here:
-        found = find_provided(row, environ)
-        return Offer(found) if found else None
+        offered = find_provided(row, environ)
+        return Offer(offered) if offered else None
     return Offer(row.usual, by=ASSUMED) if row.usual and row.on in features else None
 
 
@@ -119,7 +119,7 @@ def find_provided(row: Provided, environ: Mapping[str, str]) -> str:
 
 
 def source_files(folder: Path) -> dict[str, Path]:
-    """Return the files of a folder of sources by their names. They lie in it, or in NAME/ or
+    """Return the files of a folder of sources by their names. They are in it, or in NAME/ or
     LETTER/NAME/ below, where EasyBuild keeps what it fetched and Spack what it mirrors."""
     try:
         next(folder.iterdir(), None)

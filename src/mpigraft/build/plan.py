@@ -120,7 +120,7 @@ def _plan(
 
 
 def _known_of(compiler: Compiler, host: BuildHost) -> Iterable[Finding]:
-    """Yield what is to be known of the compiler and of the machine."""
+    """Yield notes on the compiler and the machine."""
     if not compiler.checked:
         yield Finding.of("compiler-planned-only", compiler=compiler.id)
     assumed = {name: offer.prefix for name, offer in host.provided.items() if offer.by == ASSUMED}

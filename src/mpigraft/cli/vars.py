@@ -93,7 +93,7 @@ def command(
 def _answers(
     machine: Machine, specs: Sequence[str], transport: str, words: Sequence[str], build: str
 ) -> list[Answer]:
-    """Of each MPI; one that was not named may refuse, as long as another answers."""
+    """Query each MPI; one that was not named may fail, as long as another answers."""
     from concurrent.futures import ThreadPoolExecutor
 
     from mpigraft.selection import select_mpis

@@ -37,13 +37,13 @@ class Reads:
         """Return what `unchanged` takes, as JSON; None where something is too young to be
         trusted."""
         now = time.time_ns()
-        every = (*self.names.values(), *self.files.values(), *self.folders.values())
-        if any(found[4:] and max(found[4:]) > now - SETTLED_NS for found in every):
+        stamps = (*self.names.values(), *self.files.values(), *self.folders.values())
+        if any(stamp[4:] and max(stamp[4:]) > now - SETTLED_NS for stamp in stamps):
             return None
         parts = {"names": self.names, "files": self.files, "folders": self.folders}
-        groups = {part: _grouped(found) for part, found in parts.items()}
-        seen = ([found[path] for path in _paths(groups[part])] for part, found in parts.items())
-        return {**groups, "digest": _digest(seen)}
+        groups = {part: _grouped(own) for part, own in parts.items()}
+        every = ([own[path] for path in _paths(groups[part])] for part, own in parts.items())
+        return {**groups, "digest": _digest(every)}
 
 
 def unchanged(document: Mapping[str, Any]) -> bool:

@@ -98,8 +98,8 @@ def discover_mpis(
         if isinstance(row, str):
             findings.append(Finding.of("unknown-mpi", description=row))
         else:
-            found = tuple(dict.fromkeys(c.origin for c in group))
-            mpis.append(replace(row, found=found, provenance=provenance_of(row.prefix)))
+            origins = tuple(dict.fromkeys(c.origin for c in group))
+            mpis.append(replace(row, found=origins, provenance=provenance_of(row.prefix)))
     return _with_unique_ids(mpis), tuple(findings)
 
 

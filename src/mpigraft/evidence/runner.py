@@ -209,7 +209,7 @@ def records_folder(allocation: Allocation) -> Path:
 
 
 def _prefix() -> str:
-    """Of this process's folders: other hosts have processes of the same number."""
+    """Return the prefix of this process's folders: other hosts reuse process numbers."""
     return f"{_host_prefix()}{os.getpid()}-"
 
 

@@ -99,7 +99,7 @@ class Option:
     needs: tuple[str, ...] = ()  # packages that it wants besides
 
     def applies(self, present: Collection[str]) -> bool:
-        """Return whether it has a say where all these are present."""
+        """Return whether it applies where all these are present."""
         return (not self.beside or self.beside in present) and self.without not in present
 
     def words(self, present: Collection[str]) -> tuple[str, ...]:

@@ -229,9 +229,9 @@ def rows_for_launcher(kind: Launcher, rows: Iterable[EnvRow]) -> Iterator[EnvRow
 
 
 def _guard(request: LaunchRequest) -> tuple[str, ...]:
-    """Return the guard ends every process of the launch. The launcher reads nothing: Open MPI
-    5.0.11 never ends what it sends on, and MPICH 5.0.2 gives up where a rank reads slowly; `stdin`
-    goes past it."""
+    """Return the guard's words: it ends every process of the launch. The launcher gets no input:
+    Open MPI 5.0.11 never ends what it forwards, and MPICH 5.0.2 gives up where a rank reads slowly;
+    `stdin` goes past it."""
     times = ("--limit", f"{request.limit_s:g}", "--grace", f"{request.grace_s:g}")
     parent = os.getpid() if request.parent is None else request.parent
     return (

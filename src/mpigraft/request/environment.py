@@ -37,7 +37,7 @@ LANE = re.compile(  # beside the names that rows of knowledge set
 INSIDE = re.compile(r"^(APPTAINER|SINGULARITY)ENV_")  # sets the variable in a container
 OF_ENGINE = re.compile(r"(APPTAINER|SINGULARITY)_")  # APPTAINER_BINDPATH is no search path
 STEERING = re.compile(r"OMPI_MCA_|OPAL_MCA_|PMIX_MCA_|MPIR_|MPICH_|I_MPI_|FI_|UCX_")
-# Variables that say where things lie on this machine, or that belong to a shell or a login here:
+# Variables that say where things are on this machine, or that belong to a shell or a login here:
 # (whose, its names). Names are exact and prefixes end at "_" or are a tool's whole word, so that a
 # user's EBEAM, CONDAX, MODULES_N or SPACK_X are the user's.
 # Sources: Lmod 8.6, its page of environment variables and src/BaseShell.lua; Environment Modules

@@ -302,7 +302,7 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[DecisionLine]:
         yield DecisionLine("spawn", "; ".join([known.summary, *places]), "knowledge")
     where = spec.where
     typed = where.ranks_per_node or where.nodes or where.threads or where.places
-    yield DecisionLine("ranks", _ranks_told(job), "command line" if typed else spec.source("ranks"))
+    yield DecisionLine("ranks", _ranks_text(job), "command line" if typed else spec.source("ranks"))
     if not job.allocation.here:
         hosts = ", ".join(job.allocation.hosts[: layout.nodes])
         yield DecisionLine("nodes", f"{layout.nodes}: {hosts}", job.allocation.source)
@@ -346,7 +346,7 @@ def _place_of_children(graft: GraftPlan | None, mpi: MpiInstall, by: LaunchedBy 
     return f"children start in {graft.guest.name} too{engine}, with the variables of the ranks"
 
 
-def _ranks_told(job: Job) -> str:
+def _ranks_text(job: Job) -> str:
     """`8, 4 on each node, bound to core, 2 threads each`."""
     layout = job.layout
     spread = f", {layout.ranks_per_node} on each node" if layout.nodes > 1 else ""

@@ -73,10 +73,10 @@ def _unlike_nodes(job: Job) -> tuple[Finding, ...]:
     if job.layout.nodes == 1:
         return ()
     one = job.configuration
-    found = explain_start(one, job.layout.nodes, job.natives, job.allocation, launch=False)
-    if any(f.level is Level.ERROR for f in found):
-        raise refused_evidence(one, Evidence("", "", (), found, (), ok=False))
-    return tuple(f for f in found if f.code == UNLIKE)
+    findings = explain_start(one, job.layout.nodes, job.natives, job.allocation, launch=False)
+    if any(f.level is Level.ERROR for f in findings):
+        raise refused_evidence(one, Evidence("", "", (), findings, (), ok=False))
+    return tuple(f for f in findings if f.code == UNLIKE)
 
 
 def surroundings(job: Job) -> Surroundings:

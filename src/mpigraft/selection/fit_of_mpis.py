@@ -68,8 +68,8 @@ NO_OTHER = Others()
 
 @dataclass(frozen=True, slots=True)
 class FitVerdicts:
-    """Of a guest, with its own MPI if it has one: a verdict for each host MPI, the reasons of
-    those that could not be read, and where none fits what would."""
+    """A guest, its own MPI if it has one, and the fit of each host MPI: why some could not be read,
+    and which others would fit if none does."""
 
     guest: GuestLabel
     own: GuestMpi | None
@@ -112,7 +112,7 @@ def cached_verdicts(
 
 
 def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
-    """Of an answer on all MPIs the part on some of them."""
+    """Select some MPIs from an answer on all."""
     label = revive(GuestLabel, document["guest"])
     rows = [revive(_Row, row) for row in document["rows"]]
     tried = [TriedFit(Fit(label, r.mpi, r.replace, r.parts), r.fitting) for r in rows]

@@ -68,5 +68,5 @@ def _fitted(text: str, machine: Machine, nodes: Allocation) -> Layout:
 
 
 def _cores(machine: Machine, nodes: Allocation, count: int) -> int:
-    """Of each of the first `count` nodes: of no more than the CPUs that the job was granted."""
+    """Return the cores of each of the first `count` nodes, at most the CPUs that the job has."""
     return min(machine.cpu.cores, *granted_cpus(nodes, count))

@@ -91,7 +91,7 @@ def _doubt(program: Path, named: Sequence[str], mpi: MpiInstall) -> str:
     """Say that a program may open an MPI library of another ABI than this MPI has."""
     abis = sorted({binding.abi for name in named if (binding := binding_of(name))})
     names = ", ".join(dict.fromkeys(named))
-    found = Finding.of(
+    finding = Finding.of(
         "mpi-named",
         program=program.name,
         names=names,
@@ -99,7 +99,7 @@ def _doubt(program: Path, named: Sequence[str], mpi: MpiInstall) -> str:
         offered=mpi.abi,
         abis=" or ".join(abis),
     )
-    return f"{found.message}: {found.why}"
+    return f"{finding.message}: {finding.why}"
 
 
 def _processes(

@@ -70,7 +70,7 @@ class VariableEntry:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an MPI tells of its variables."""
+    """An MPI's own description of its variables."""
 
     mpi: str  # its id
     version: str

@@ -1,4 +1,4 @@
-"""What `mpigraft-vars` prints, as values: the variables that an MPI tells of through MPI_T."""
+"""Parse the output of `mpigraft-vars`: the variables that an MPI lists through MPI_T."""
 
 from __future__ import annotations
 

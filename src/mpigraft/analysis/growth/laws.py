@@ -12,7 +12,7 @@ on a grid: no start value, no local minimum, and no scipy, which takes a second 
 Intervals come from resampled campaigns. Launches are drawn at each number of ranks, with their
 distances from the mean stretched by sqrt(n / (n - 1)), because those of few launches are too small
 (Davison and Hinkley, Bootstrap Methods and their Application, 2.3). Each mean is also moved by as
-much as the means lie further from the law than their launches explain: no machine follows a law
+much as the means are further from the law than their launches explain: no machine follows a law
 exactly, and more launches do not change that. The law is chosen again each time, because most of
 the uncertainty is in the choice.
 """
@@ -130,7 +130,7 @@ class _Data:
         )
 
     def misfit(self, law: Law, every: Floats) -> float:
-        """Measure how far the means lie from `law`, relative, beyond what launches explain: the
+        """Measure how far the means are from `law`, relative, beyond what launches explain: the
         root of the mean square per degree of freedom less the means' own variance. `every` has all
         launches' distances, for numbers of ranks with a single launch."""
         expected = np.array([law.at(float(p)) for p in self.ranks]) / self.scale

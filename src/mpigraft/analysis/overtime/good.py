@@ -1,4 +1,4 @@
-"""The last good state of a machine, and a short campaign that is held against it.
+"""The last good state of a machine, and a short campaign that is compared with it.
 
 A good state is a campaign that somebody accepted. A recheck that finds nothing slower does not
 become the good state by itself: else a machine that loses one percent a night would never be

@@ -135,8 +135,8 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Cut a line where no size is in all of its points: a mean over other sizes is another one."""
     rest = list(rows)
     while rest:
-        held = Counter(size for _, curve in rest for size in curve.logs)
-        (most, _), *_ = held.most_common(1)
+        counts = Counter(size for _, curve in rest for size in curve.logs)
+        (most, _), *_ = counts.most_common(1)
         yield [row for row in rest if most in row[1].logs]
         rest = [row for row in rest if most not in row[1].logs]
 

@@ -1,7 +1,7 @@
 """Find the campaigns at which a line of results changed its level.
 
-Every stretch of campaigns, from any one to any other, is held against the rest of its segment: t is
-the difference of the two means over its standard error, with the spread that remains around both.
+Every stretch of campaigns, from any one to any other, is compared with the rest of its segment: t
+is the difference of the two means over its standard error, with the spread that is left in both.
 The stretch of the greatest |t| (circular binary segmentation: Olshen, Venkatraman, Lucito and
 Wigler, Biostatistics 5, 2004) is a change if its p, times the number of stretches and the number of
 lines of the machine, is at most LEVEL, and if the levels differ by the margin. Then the three parts
@@ -41,15 +41,15 @@ def steps(levels: Sequence[float], errors: Sequence[float], lines: int = 1) -> l
     """Find the changes of a line: `levels` are logarithms, one for each campaign in the order of
     their dates, `errors` their standard errors by the launches. `lines` is how many are tested."""
     values, variances = np.array(levels), np.array(errors) ** 2
-    found = _search(values, variances, 0, len(values), lines)
-    edges = [0, *sorted(found), len(values)]
+    changes = _search(values, variances, 0, len(values), lines)
+    edges = [0, *sorted(changes), len(values)]
     results = []
     for place in range(1, len(edges) - 1):
         before = values[edges[place - 1] : edges[place]].mean()
         after = values[edges[place] : edges[place + 1]].mean()
         shift = float(after - before)
         if abs(shift) > math.log1p(MARGIN):
-            results.append(LevelStep(edges[place], shift, found[edges[place]]))
+            results.append(LevelStep(edges[place], shift, changes[edges[place]]))
     return results
 
 
@@ -65,10 +65,10 @@ def _search(
     first, last, p = stretch
     edges = [begin, begin + first, begin + last, end]
     inner = [edge for edge in edges[1:3] if begin < edge < end]
-    found = dict.fromkeys(inner, p)
+    changes = dict.fromkeys(inner, p)
     for low, high in zip([begin, *inner], [*inner, end], strict=True):
-        found |= _search(values, variances, low, high, lines)
-    return found
+        changes |= _search(values, variances, low, high, lines)
+    return changes
 
 
 def _greatest(values: Floats, variances: Floats, lines: int) -> tuple[int, int, float] | None:

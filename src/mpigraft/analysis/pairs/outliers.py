@@ -21,7 +21,7 @@ from statistics import median_low
 
 from mpigraft.core.arrays import Floats, np
 
-DEVIATIONS = 5.0  # that a node or a link must lie above the others
+DEVIATIONS = 5.0  # that a node or a link must be above the others
 CLIP = 3.0  # deviations beyond which a value counts for no more
 NORMAL = 1.4826  # a normal distribution's deviation over its MAD
 MEDIAN = 1.2533  # the deviation of a median over that of a mean, of normal values: (pi / 2)^0.5
@@ -40,7 +40,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """How far a node's links in one direction lie above those between the other nodes."""
+    """How far a node's links in one direction are above those between the other nodes."""
 
     node: int
     way: Way
@@ -68,7 +68,7 @@ def slow_nodes(logs: Floats, *, symmetric: bool) -> list[tuple[int, float, Way]]
 
 def launch_noise(logs: Floats) -> float:
     """Estimate the standard deviation of a link's median over launches, from how far all links'
-    launches lie off their medians. `logs` is (launches, ...), NaN where there is no value."""
+    launches are off their medians. `logs` is (launches, ...), NaN where there is no value."""
     launches = len(logs)
     if launches < 2:
         return 0.0
@@ -143,7 +143,7 @@ def deviation(off: Floats, centres: int) -> float:
 
 
 def least_above(spread: float, noise: float) -> float:
-    """Return how far above the others something must lie to be named, as a logarithm."""
+    """Return how far above the others something must be to be named, as a logarithm."""
     return max(DEVIATIONS * max(spread, noise), math.log(1 + LEAST))
 
 

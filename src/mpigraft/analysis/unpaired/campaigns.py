@@ -72,14 +72,14 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
         raise MissingError.of("campaigns-no-match", old=old.title, new=new.title)
     groups = _withheld(old, new, matches.pairs, rule, whole, noise)
     rounds = min(len(table.allocation) for table in tables)
-    held = [group for group in groups if group.withheld and not group.repeats]
+    withheld = [group for group in groups if group.withheld and not group.repeats]
     findings = (
         *(f for table in tables for f in table.findings),
         *_matching_findings((matches.only_old, matches.only_new), old, new),
         *_gaps(old, new, groups, rounds),
         *completion.findings(groups),
         *cut.cut_findings(_cut(old, new, matches.pairs)),
-        *((verdict_finding(held),) if held else ()),
+        *((verdict_finding(withheld),) if withheld else ()),
     )
     comparison = Comparison(
         new.campaign.id,

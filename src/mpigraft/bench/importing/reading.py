@@ -88,8 +88,8 @@ class ImportTable:
         """Whether a run ended badly in it, be it before its first value. A program that only
         failed its own check did not."""
         codes = {finding.code for finding in self.parsed.findings}
-        said = "program-failed" in codes and "validation-failed" not in codes
-        return bool(self.lost) or said or any(span.died for span in self.parsed.tables)
+        reported = "program-failed" in codes and "validation-failed" not in codes
+        return bool(self.lost) or reported or any(span.died for span in self.parsed.tables)
 
     @property
     def benchmarks(self) -> tuple[str, ...]:

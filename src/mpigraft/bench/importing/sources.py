@@ -1,4 +1,4 @@
-"""The files that a command line names: each file, and all that lie below each folder."""
+"""The files that a command line names: each file, and all below each folder."""
 
 from __future__ import annotations
 

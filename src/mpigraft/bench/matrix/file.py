@@ -68,7 +68,7 @@ class Problem:
 
 
 def matrix_name(path: str) -> str:
-    """Name a matrix in results: its file's name, and what tells it from others of that name."""
+    """Name a matrix in results: its file's name, and what separates it from others of that name."""
     file = Path(path)
     whole = file.with_suffix("") if file.suffix == ".gz" else file
     stem = re.sub(r"[^A-Za-z0-9._]+", "-", whole.stem)[:40]

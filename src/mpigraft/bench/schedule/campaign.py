@@ -78,7 +78,7 @@ class Campaign:
     starts: tuple[Start, ...] = ()  # of benchmarks with programs of their own
     deadline: float = math.inf  # of time.monotonic(): nothing is started after it
     locked: bool = True  # keeps others off its nodes
-    apart: bool = False  # each configuration is held against itself of then, so any may be absent
+    apart: bool = False  # each configuration is compared with its earlier self: any may be absent
 
     @property
     def native(self) -> tuple[Benchmark, ...]:
@@ -104,7 +104,7 @@ class Campaign:
         return {s.key: s for s in self.starts}[step.configuration.key, step.program]
 
     def files(self, configuration: Configuration) -> tuple[Path, ...]:
-        """Return what programs of suites are made of under a configuration."""
+        """Return the files of suites' programs under a configuration."""
         own = (s for s in self.starts if s.configuration.key == configuration.key)
         return tuple(dict.fromkeys(path for start in own for path in start.files))
 
@@ -118,8 +118,8 @@ class Campaign:
         return (Benchmark.parse(step.program),) if step.program else self.native
 
     def command_lines(self, configuration: Configuration) -> list[dict[str, object]]:
-        """Return what each program of a suite is started with, for who starts it without mpigraft:
-        its words by layout, its folder, the file that has the figure, and its own environment."""
+        """Return how to start each program of a suite without mpigraft: its words by layout, its
+        folder, the file that has the figure, and its own environment."""
         return [
             {
                 "benchmark": start.benchmark.key,
@@ -185,7 +185,7 @@ class Step:
 def schedule_launches(campaign: Campaign) -> tuple[Step, ...]:
     """List every launch in order: in each round every configuration once and the baseline twice, in
     an order that depends on the seed alone. Layouts go one after the other, in another order in
-    each round: they may be held against each other too."""
+    each round: they may be compared with each other too."""
     rng = random.Random(campaign.spec.seed)  # noqa: S311  an order, not a secret
     steps: list[Step] = []
     for number in range(campaign.spec.rounds):

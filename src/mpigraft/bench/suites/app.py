@@ -152,8 +152,8 @@ def _by_path(path: str, text: str) -> list[Any]:
                 continue
             if part is text:
                 break
-    found = (value for one in documents for value in _at([one], path.split(".")))
-    return [value for value in found if value is not None]
+    values = (value for one in documents for value in _at([one], path.split(".")))
+    return [value for value in values if value is not None]
 
 
 def _at(values: list[Any], keys: list[str]) -> list[Any]:

@@ -41,9 +41,9 @@ def key_options(words: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
         usual = MEASURED.get(option)
         if usual is None:
             unknown.append(option)
-        said = SWITCH.get(value.lower(), value) if usual in ("on", "off") else value
-        if said != usual:
-            chosen[option] = re.sub(r"[^A-Za-z0-9._:+-]+", "+", said)[:40]
+        given = SWITCH.get(value.lower(), value) if usual in ("on", "off") else value
+        if given != usual:
+            chosen[option] = re.sub(r"[^A-Za-z0-9._:+-]+", "+", given)[:40]
     return chosen, tuple(unknown)
 
 

@@ -129,8 +129,8 @@ class _OsuState(Reading):
         self.threads = {}
 
     def parsed(self) -> Parsed:
-        """Return what was read. Of MPI_CHAR sums the check itself is known to be wrong: where no
-        other failed, neither the launch nor the MPI is said to have."""
+        """Return the parsed output. The programs' own check of MPI_CHAR sums is known to be wrong:
+        where no other failed, neither the launch nor the MPI did."""
         whole = Reading.parsed(self)
         failed = [m.benchmark for m in self.measurements if m.valid is False]
         if not failed or not all(map(_sums_characters, failed)):

@@ -38,19 +38,19 @@ class RankFiles:
     ) -> RankFiles:
         """Return those of a guest, in which ranks see the folders `shared` anyway. Of `folders`,
         those that it lacks and this machine has are bound into it, by paths without links."""
-        seen = BoundRoot(root, shared)
-        real = {text: Path(text).resolve() for text in folders if seen.find(text) is None}
+        guest = BoundRoot(root, shared)
+        real = {text: Path(text).resolve() for text in folders if guest.find(text) is None}
         bound = {
             str(path): path
             for path in real.values()
-            if path.is_dir() and seen.find(str(path)) is None
+            if path.is_dir() and guest.find(str(path)) is None
         }
         own = dict(root.config().environment).get("PATH") or USUAL_PATH
         path = tuple(folder for folder in own.split(":") if folder.startswith("/"))
         return cls(BoundRoot(root, {**shared, **bound}), path, name, bound)
 
     def with_path(self, folders: tuple[str, ...]) -> RankFiles:
-        """Return the same with another PATH; as it is where there is none."""
+        """Return the same with another PATH; unchanged where there is none."""
         return replace(self, path=folders) if folders else self
 
     def folder(self, path: str) -> str:
@@ -99,7 +99,7 @@ class RankFiles:
                 yield f"{spelled}/{name}"
 
     def binds_of(self, words: Iterable[str]) -> tuple[str, ...]:
-        """Return the bound folders in which files of a command lie."""
+        """Return the bound folders that have files of a command."""
         words = tuple(words)
         return tuple(
             folder

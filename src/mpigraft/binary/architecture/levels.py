@@ -1,4 +1,4 @@
-"""The kinds of CPU that loaders tell apart, by the flags of /proc/cpuinfo.
+"""The kinds of CPU that loaders distinguish, by the flags of /proc/cpuinfo.
 
 glibc searches folders for some CPUs before the folder itself: glibc-hwcaps/x86-64-v3, and until
 2.36 haswell/avx512_1 and the like. So one program may map other files on another CPU.

@@ -140,7 +140,7 @@ def _manifests(names: ImageArchive) -> list[tuple[str, dict[str, Any]]]:
             rest += document["manifests"]
         elif isinstance(document.get("layers"), list):
             architecture = _get(descriptor, "platform", "architecture")
-            if architecture != "unknown":  # attestations lie beside images as if they were some
+            if architecture != "unknown":  # attestations are beside images as if they were some
                 architecture = architecture or _get(
                     _document(names, document.get("config")), "architecture"
                 )

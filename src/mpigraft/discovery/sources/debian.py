@@ -1,4 +1,4 @@
-"""Debian's and Ubuntu's packages, which lie side by side in one folder.
+"""Debian's and Ubuntu's packages, which are side by side in one folder.
 
 Their alternatives decide which one `mpirun` is; the others are found here. MPICH's library is
 libmpich.so.12 there: programs linked to libmpi.so.12 do not find it by themselves.

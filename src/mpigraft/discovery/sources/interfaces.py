@@ -18,7 +18,7 @@ from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.knowledge import binding_of, compilers_of_libraries, is_libmpi, modules_of_symbols
 
-SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")  # where many packages' libraries lie
+SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")  # with libraries of many packages
 MPIF_H = ("mpi_init_", "mpi_init", "mpi_init__", "MPI_INIT")  # as compilers spell the routine
 MPI_F08_ROUTINE = re.compile(r"mpix?_\w+_f08(ts)?_|\w*mpi_f08", re.IGNORECASE)
 MPI_F08_MODULE = re.compile(r"p?mpi_f08|p?mpi_c_interface|mpi_f08ts", re.IGNORECASE)

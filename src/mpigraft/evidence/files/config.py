@@ -22,7 +22,7 @@ from mpigraft.graft import graft_environment, graft_folder, path_in_guest
 from mpigraft.knowledge import TEMPLATE_FIELD, ConfigRow, config_rows
 
 MAX_LIBRARY = 1 << 28  # bytes; one that is larger is looked at no further
-# Absolute paths in a library's bytes: files *.conf, and folders in which such files lie.
+# Absolute paths in a library's bytes: files *.conf, and folders with such files.
 BUILT_IN = re.compile(
     rb"(?<=\0)/[\w.+/-]{1,200}?(?:\.conf|/etc(?:/[\w.+-]{1,60})?|/share|/ucx)(?=\0)"
 )
@@ -234,7 +234,7 @@ def _named(variables: Mapping[str, str], facts: Mapping[str, tuple[str, ...]]) -
 
 
 def _in_guest(path: str, plan: GraftPlan, binds: Iterable[Bind]) -> Iterator[str]:
-    """Yield where a path of a rank in a guest may lie on this machine."""
+    """Yield where a path of a rank in a guest may be on this machine."""
     yield path
     for bind in binds:
         if path == bind.target or path.startswith(f"{bind.target.rstrip('/')}/"):

@@ -104,7 +104,7 @@ def launcher_files(configuration: Configuration) -> tuple[Path, ...]:
 def _mapped(file: Path, environment: tuple[tuple[str, str], ...]) -> tuple[Path, ...]:
     try:
         libraries = closure(file, environment=dict(environment))
-    except ElfError:  # a script; what cannot be read is said by whoever starts it
+    except ElfError:  # a script; its interpreter reports what it cannot read
         return ()
     return tuple(library.path for library in libraries if library.path)
 

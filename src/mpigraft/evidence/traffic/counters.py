@@ -73,8 +73,8 @@ def due_counters(phase: ProbePhase, names: Sequence[str], hosts: int = 1) -> Pro
 
 
 def _due_part(part: Transfer, due: set[str], kind: Kind) -> Transfer:
-    """Return a long message between nodes of one's own is on the wire as a whole: less of it says
-    that a part took another way. Among other programs' bytes so close a look is not to be had."""
+    """Return the part with what its wires must carry. Between a user's own nodes that is all of a
+    long message: less shows that a part took another way. Among other programs' bytes it is not."""
     wire = tuple(w for w in part.wire if w[0] in due)
     if own := part.own:
         if sum(sent for _, sent in part.wire) > sum(sent for _, sent in wire):

@@ -80,16 +80,16 @@ def used_up_memory(hosts: Collection[str], code: int) -> tuple[Finding, ...]:
     """Report what memory, shared or a job's, has to do with a failure with exit code `code` of
     ranks on `hosts`. Slurm writes of it to streams that are the user's; other nodes' counters
     cannot be read here."""
-    found = full_shared_memory(hosts, code)
+    findings = full_shared_memory(hosts, code)
     if not ("SLURM_JOB_ID" in os.environ and hosts and code in KILLED):
-        return found
+        return findings
     if (own := os.uname().nodename) in hosts and is_out_of_memory():
-        return (*found, Finding.of("step-memory", node=own))
+        return (*findings, Finding.of("step-memory", node=own))
     if code != SIGKILLED:  # it may be the program's own
-        return found
+        return findings
     names = fold_hosts(sorted(hosts), MOST)
     node = names if len(hosts) == 1 else f"one of {names}"
-    return (*found, Finding.of("rank-killed", node=node))
+    return (*findings, Finding.of("rank-killed", node=node))
 
 
 def _processes(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Which libfabric and UCX the ranks mapped, and which library holds them, held against the plan or
+"""Which libfabric and UCX the ranks mapped, and which library holds them, compared with the plan or
 the MPI's own.
 
 Another libmpi is refused by the witness; under `--replace libfabric` it stays the guest's, and

@@ -55,7 +55,7 @@ def check_witness(
     ended: bool = True,
 ) -> tuple[Finding, ...]:
     """Return what is wrong with the world that ran: records, size, hosts, libmpi, libfabric and
-    UCX, generations of an override, CPUs and GPUs, which are held against `placement` where it is
+    UCX, generations of an override, CPUs and GPUs, which are compared with `placement` where it is
     known. `hosts` are those of the allocation: they name the nodes without a record.
     `ended`: the launch ended well. Other worlds that ran in the job are named, and are not its
     ranks."""

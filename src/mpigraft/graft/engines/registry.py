@@ -158,9 +158,9 @@ def visible_folders(
     except (MissingError, UsageError):
         engine = ""
     programs = ENGINES[engine].PROGRAMS if engine in ENGINES else ()
-    found = (shutil.which(name, path=environ.get("PATH", "")) for name in programs)
+    paths = (shutil.which(name, path=environ.get("PATH", "")) for name in programs)
     context = EngineContext(
-        program=next(filter(None, found), ""),
+        program=next(filter(None, paths), ""),
         version="",
         root=os.geteuid() == 0,
         cwd=cwd,

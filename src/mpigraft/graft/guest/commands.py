@@ -249,11 +249,11 @@ def _started_commands(
 
 
 def _mpi_commands(started: Sequence[Started]) -> list[Started]:
-    found: dict[tuple[str, tuple[str, ...]], Started] = {}
+    commands: dict[tuple[str, tuple[str, ...]], Started] = {}
     for command, certain in started:
         if command.kind is CommandKind.MPI:
-            found.setdefault((command.program, command.certain), (command, certain))
-    return list(found.values())
+            commands.setdefault((command.program, command.certain), (command, certain))
+    return list(commands.values())
 
 
 def _candidates(reading: ScriptReading, started: Sequence[Started]) -> tuple[str, ...]:

@@ -34,8 +34,8 @@ def follow(
 ) -> RPackages:
     """Follow {package: whether it is loaded in any case} to the libraries that need MPI. `script`
     is the path of `R`, the shell script that starts it; empty: not known."""
-    found = HOME.search(_text(root, script)) if script else None
-    home = found[1] if found else environment.get("R_HOME", "/usr/lib/R")
+    match = HOME.search(_text(root, script)) if script else None
+    home = match[1] if match else environment.get("R_HOME", "/usr/lib/R")
     folders = tuple(dict.fromkeys(_folders(root, home, environment)))
     reached: dict[str, bool] = {}
     queue = list(named.items())

@@ -108,12 +108,12 @@ def refuse_unstartable(
     else:
         line = first_line(head)
         for word in dict.fromkeys((line[0], *behind_env([*line, spelled], given)[:1])):
-            found = locate(root, word, given, cwd)[1]
-            if found is None:
+            interpreter = locate(root, word, given, cwd)[1]
+            if interpreter is None:
                 raise CheckFailed.of(
                     "interpreter-missing", program=spelled, kind="interpreter", path=word
                 )
-            refuse_program(root, found.path)
+            refuse_program(root, interpreter.path)
 
 
 def refuse_program(root: Root, program: str) -> None:

@@ -80,12 +80,12 @@ class StackGuest:
     def network(self) -> dict[str, str]:
         """The libraries of libfabric or UCX alone that programs find in an override, as {soname:
         path}; those of an injected MPI have names of their own."""
-        found: dict[str, str] = {}
+        libraries: dict[str, str] = {}
         for folder in self.folders:
             for name in self.root.names(folder):
                 if network_library_of(name):
-                    found.setdefault(name, f"{folder}/{name}")
-        return found
+                    libraries.setdefault(name, f"{folder}/{name}")
+        return libraries
 
     @property
     def generation_folders(self) -> list[str]:

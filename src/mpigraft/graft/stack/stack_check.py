@@ -235,9 +235,11 @@ class _Checker:
             )
             # The stack's own launcher starts its MPI, on any libfabric and UCX.
             below = OF_LAUNCHER if self.override.part else ()
-            found = [f for f in fit.findings if f.level is not Level.INFO and f.code not in below]
-            found += differences.of_programs(group, self.override, self._duplicates)
-            advised = (differences.advise_stack(f, self.override) for f in found)
+            problems = [
+                f for f in fit.findings if f.level is not Level.INFO and f.code not in below
+            ]
+            problems += differences.of_programs(group, self.override, self._duplicates)
+            advised = (differences.advise_stack(f, self.override) for f in problems)
             findings |= dict.fromkeys(advised)
         return tuple(findings)
 

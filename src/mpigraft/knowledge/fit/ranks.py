@@ -1,4 +1,4 @@
-"""The rows of ranks.toml as values: which variables tell a rank its number."""
+"""The rows of ranks.toml as values: which variables give a rank its number."""
 
 from __future__ import annotations
 

@@ -121,10 +121,10 @@ def _pbs(environ: Mapping[str, str]) -> Allocation | None:
 
 
 def _flux(environ: Mapping[str, str]) -> Allocation | None:
-    """Return an instance of one's own has FLUX_URI; the system's is found by its socket, without.
-    What `flux batch` and `flux alloc` start has the instance for itself; it knows its job as
-    FLUX_ENCLOSING_ID, never as FLUX_JOB_ID (flux-environment(7)). That is a task of `flux run`,
-    whose nodes may be fewer than the instance's."""
+    """Return the nodes of a user's Flux instance, which has FLUX_URI; the system's is found by its
+    socket. Programs of `flux batch` and `flux alloc` have the instance for themselves, and their
+    job is FLUX_ENCLOSING_ID (flux-environment(7)). FLUX_JOB_ID is a task of `flux run`, whose nodes
+    may be fewer than the instance's."""
     if not environ.get("FLUX_URI"):
         return None
     task = environ.get("FLUX_JOB_ID", "")

@@ -102,7 +102,7 @@ def read_facts(answer: Completed) -> Facts:
 
 
 def _network(address: str, mask: str) -> str:
-    """Name a network of /proc/net/route, which prints numbers as they lie in memory."""
+    """Name a network of /proc/net/route, which prints numbers as they are in memory."""
     try:
         there = socket.inet_ntoa(int(address, 16).to_bytes(4, sys.byteorder))
         return f"{NETWORK}{there}/{int(mask, 16).bit_count()}"
@@ -120,7 +120,7 @@ def _values(facts: Facts, name: str) -> dict[str, str]:
 
 def _differences(facts: Facts) -> list[Finding]:
     here = os.uname().nodename
-    found: dict[tuple[str, str, str], list[str]] = {}
+    differing: dict[tuple[str, str, str], list[str]] = {}
     for name in dict.fromkeys(name for own in facts.values() for name in own):
         values = _values(facts, name)
         usual = values[here] if here in values else Counter(values.values()).most_common(1)[0][0]
@@ -131,8 +131,8 @@ def _differences(facts: Facts) -> list[Finding]:
                 fold_hosts((h for h, v in values.items() if v == which), FEW) for which in pair
             )
             code, what = _difference(name, *pair)
-            found.setdefault((code, nodes, others), []).append(what)
-    return [_finding(*key, _listed(what)) for key, what in found.items()]
+            differing.setdefault((code, nodes, others), []).append(what)
+    return [_finding(*key, _listed(what)) for key, what in differing.items()]
 
 
 def _difference(name: str, value: str, usual: str) -> tuple[str, str]:

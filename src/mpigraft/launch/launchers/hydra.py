@@ -42,10 +42,10 @@ def _where(order: Order) -> tuple[str, ...]:
 
 
 def rows(order: Order) -> tuple[EnvRow, ...]:
-    """Return how ranks are bound. MPICH's HYDRA_BINDING means what -bind-to does, but with the
-    option no rank of MPICH 5.0.2 can spawn others ("duplicate setting: binding"). Proxies read it
-    where they run, so it serves this node alone: neither ssh nor, with SLURM_EXPORT_ENV=NONE, srun
-    passes it on, and the ranks would not be bound."""
+    """Return the variables that bind ranks. MPICH's HYDRA_BINDING means what -bind-to does, but
+    with the option no rank of MPICH 5.0.2 can spawn others ("duplicate setting: binding"). Proxies
+    read it where they run, so it serves this node alone: neither ssh nor, with
+    SLURM_EXPORT_ENV=NONE, srun passes it on, and the ranks would not be bound."""
     pins: dict[str, str] = {}
     if order.mpi.family is Family.INTEL:
         pins = _pins(order)

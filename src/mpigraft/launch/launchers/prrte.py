@@ -37,10 +37,10 @@ def command(order: Order) -> Command:
 
 
 def _by_file(order: Order) -> Command:
-    """Return a rankfile names host and CPUs of every rank, programs of their own included. It
-    counts hardware threads in the hardware's order, and refuses CPUs that two ranks share (ranks
-    bound to one NUMA domain do) unless an option allows it. `pe-list`, its other way to name CPUs,
-    has one list for all ranks."""
+    """Return the command with a rankfile, which names host and CPUs of every rank of all programs.
+    It counts hardware threads in the hardware's order, and refuses CPUs that two ranks share (as in
+    one NUMA domain) unless an option allows it. `pe-list`, PRRTE's other way to name CPUs, has one
+    list for all ranks."""
     path = path_in(order, "ranks")
     number = {cpu: n for n, cpu in enumerate(order.numbers)}
     text = rankfile(order, [[number.get(cpu, cpu) for cpu in mask] for mask in order.masks])

@@ -238,8 +238,8 @@ def launch_findings(key: str, folder: Path, *, failed: int = 0) -> tuple[Finding
     if any(f.level is Level.ERROR for f in named):  # what ranks recorded follows from it
         return named
     unfinished = (*named, *explain_failure(configuration, folder, ranks=came))
-    told_why = any(f.level is Level.ERROR for f in unfinished)
-    if not ranks and (told_why or not well):  # it says why there is no record
+    explained = any(f.level is Level.ERROR for f in unfinished)
+    if not ranks and (explained or not well):  # it says why there is no record
         return unfinished or explain_limits(configuration.graft)
     hosts = () if allocation.here else allocation.hosts
     findings = (

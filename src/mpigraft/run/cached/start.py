@@ -93,7 +93,7 @@ def _decides(name: str) -> bool:
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """Return where the documents lie: cache.folders().cache / "run"; empty where there is none."""
+    """Return the documents' folder: cache.folders().cache / "run"; empty where there is none."""
     if home := environ.get("MPIGRAFT_HOME"):
         return os.path.join(os.path.abspath(home), "cache", "run")  # noqa: PTH100, PTH118
     base = environ.get("XDG_CACHE_HOME", "")

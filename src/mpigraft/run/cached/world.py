@@ -159,13 +159,13 @@ class StartedWorld:
         """Return the records as the rule for worlds takes them; None: one cannot be read yet."""
         from mpigraft.core.worlds import make_lineage
 
-        found = []
+        lineages = []
         with contextlib.suppress(*UNREADABLE):
             for file, line in self.records:
                 shared = self.common[file, line["map"]]
                 place = file, line["rank"], shared["size"]
-                found.append(make_lineage((file, line), place, line, shared.get("program", "")))
-            return found
+                lineages.append(make_lineage((file, line), place, line, shared.get("program", "")))
+            return lineages
         return None
 
     def _read(self) -> None:

@@ -72,7 +72,7 @@ def _of_module(stack: Stack, prefix: Path) -> tuple[str, dict[str, str]]:
 
 
 def _folders(stack: Stack, prefix: str) -> Iterator[str]:
-    """Give the folders in which the Python of an installation may lie: its own, those of Pythons
+    """Give the folders in which the Python of an installation may be: its own, those of Pythons
     beside it and above it up to the stack's root, the compatibility layer's."""
     inside = [top for top in Path(prefix).parents if top.is_relative_to(stack.real)]
     roots = [*inside, Path(stack.root), *([Path(stack.loader.root)] if stack.loader else [])]

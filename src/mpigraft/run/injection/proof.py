@@ -154,17 +154,17 @@ def _alone(
     starts: dict[str, tuple[Sequence[str], Mapping[str, str]]]
     starts = {proof.program: ((proof.program,), env.base())}
     starts |= {one.module: (one.words, one.environment) for one in imports}
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for name, (words, given) in starts.items():
         if lone := start_alone(words, given, job.natives.witness, override, own):
             if lone.level is Level.ERROR:
                 raise error_from_findings(LaunchFailed, words[0], (lone,))
-            found[name] = lone
+            findings[name] = lone
     return replace(
         proof,
-        imported=tuple(one.module for one in imports if one.module not in found),
-        alone=proof.program not in found,
-        findings=(*proof.findings, *found.values()),
+        imported=tuple(one.module for one in imports if one.module not in findings),
+        alone=proof.program not in findings,
+        findings=(*proof.findings, *findings.values()),
     )
 
 

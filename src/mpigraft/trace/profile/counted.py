@@ -73,7 +73,7 @@ class Counted:
 
     @property
     def runs_s(self) -> tuple[float, ...]:
-        """How long each thread ran, once the rank was in MPI: its calls lie in this time, each
+        """How long each thread ran, once the rank was in MPI: its calls are in this time, each
         after the other, so that they take no more of it than all. While a session begins, other
         threads may call MPI."""
         whole = self.end - self.slot.began - self.paused
@@ -124,18 +124,18 @@ class Counted:
 
 def read_counts(folder: Path) -> dict[str, tuple[RankSlot, ...]]:
     """Read the files of all nodes in a folder: {host: ranks}. Raises UsageError."""
-    found: dict[str, tuple[RankSlot, ...]] = {}
+    slots: dict[str, tuple[RankSlot, ...]] = {}
     refresh_listing(folder)
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         match = HOST.fullmatch(path.stem)
         host = match[1] if match else path.stem
-        found[host] = (*found.get(host, ()), *read_node_file(path))
-    return found
+        slots[host] = (*slots.get(host, ()), *read_node_file(path))
+    return slots
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How a run was counted. `root`: where the files of the program lie, to name call sites; None:
+    """How a run was counted. `root`: where the files of the program are, to name call sites; None:
     in an image. `now_ns`: when it ended; None: now."""
 
     ranks: int = 0  # that were requested; 0: as many as the largest world has
@@ -161,7 +161,7 @@ def counted_profile(nodes: dict[str, tuple[RankSlot, ...]], counting: Counting) 
 
 
 def _of_worlds(worlds: Sequence[CountedWorld]) -> Iterator[str]:
-    """Yield what is to be known of the worlds of a job."""
+    """Yield notes on the worlds of a job."""
     if worlds[0].kind != LAUNCH:
         yield "no rank of the launch entered MPI: the figures are of another world in its job"
     if worlds[1:]:
@@ -332,11 +332,11 @@ def _sites(ranks: Sequence[Counted], root: Path | None) -> tuple[CallSite, ...]:
             own[0] += site.calls
             own[1] += one.seconds(site.ticks)
             own[2] += site.bytes
-    found = (
+    sites = (
         CallSite(routine, frames, int(calls), time_s, int(total))
         for (routine, frames), (calls, time_s, total) in sums.items()
     )
-    return tuple(sorted(found, key=lambda s: (-(s.time_s or 0), -(s.calls or 0), s.frames)))
+    return tuple(sorted(sites, key=lambda s: (-(s.time_s or 0), -(s.calls or 0), s.frames)))
 
 
 def up_to_main(frames: tuple[str, ...]) -> tuple[str, ...]:
@@ -348,7 +348,7 @@ def up_to_main(frames: tuple[str, ...]) -> tuple[str, ...]:
 def _notes(
     ranks: Sequence[Counted], world: int, first: RankSlot, peers: int, sites: int
 ) -> Iterator[str]:
-    """Yield what is to be known of the figures."""
+    """Yield notes on the figures."""
     for flag, what in DROPPED.items():
         hit = [one for one in ranks if flag in one.slot.dropped]
         if hit:

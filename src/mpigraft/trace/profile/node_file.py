@@ -57,7 +57,7 @@ class Dropped(IntFlag):
 @dataclass(frozen=True, slots=True)
 class RoutineCounts:
     """One routine of one thread; times in ticks. `sizes` has (class, calls, bytes, ticks), `mixed`
-    (calls, bytes, ticks, least, most) of calls whose blocks lie in more than two classes."""
+    (calls, bytes, ticks, least, most) of calls whose blocks are in more than two classes."""
 
     calls: int
     ticks: int
@@ -216,7 +216,7 @@ class _Slot:
     def _at(self, offset: int, length: int, what: str) -> int:
         """Absolute offset of `length` bytes of this slot."""
         if offset < RANK.size or offset % 8 or offset + length > self.room:
-            reason = f"{what} at {offset} lie outside of the slot"
+            reason = f"{what} at {offset} are outside of the slot"
             raise _refused(self.reader.path, self.start + offset, reason)
         return self.start + offset
 

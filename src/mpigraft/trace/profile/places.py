@@ -1,6 +1,6 @@
 """Names of places in a program: addresses of call sites as function, file and offset.
 
-Names come from the symbols of the program's own files, which lie in a guest's root where there is
+Names come from the symbols of the program's own files, which are in a guest's root where there is
 one. What was stripped keeps file and offset, as addr2line takes them.
 """
 

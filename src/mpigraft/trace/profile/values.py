@@ -38,7 +38,7 @@ class Spread:
 @dataclass(frozen=True, slots=True)
 class SizeUse:
     """Calls with messages of `least` to `most` bytes, which are a class; or `mixed`: those of calls
-    whose messages lie in more than two classes, the smallest and the largest. Time is `estimated`
+    whose messages are in more than two classes, the smallest and the largest. Time is `estimated`
     where one call starts many messages: each has a part of it by its bytes."""
 
     least: int

@@ -101,8 +101,8 @@ def find_exchanges(record: CallRecord) -> tuple[Exchange, ...]:
         for key, own, sent, leaf in _sends(rank):
             row = rows.setdefault(key, {}).setdefault(own, _Sends([0.0] * key[2]))
             _add(row, sent, leaf, rank.ticks_per_s)
-    found = [_exchange(key, by_rank) for key, by_rank in rows.items() if len(by_rank) == key[2]]
-    return tuple(sorted(found, key=lambda one: (-one.time_s, one.routine, one.ranks)))
+    exchanges = [_exchange(key, by_rank) for key, by_rank in rows.items() if len(by_rank) == key[2]]
+    return tuple(sorted(exchanges, key=lambda one: (-one.time_s, one.routine, one.ranks)))
 
 
 def _add(row: _Sends, sent: tuple[int, ...], leaf: Leaf, rate: float) -> None:

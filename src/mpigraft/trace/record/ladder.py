@@ -93,7 +93,7 @@ def _rank(matrix: Matrix, gap_s: float, rank: int) -> bytes:
 
 
 def _places(counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Return where blocks begin that lie one after the other."""
+    """Return where consecutive blocks begin."""
     places, at = [], 0
     for count in counts:
         places.append(at)

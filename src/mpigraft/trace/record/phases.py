@@ -2,7 +2,7 @@
 later one.
 
 Every rank makes the same collective calls on communicators of all ranks in the same order, so the
-k-th of them is a border that all ranks have. Phases lie between borders: where the program calls
+k-th of them is a border that all ranks have. Phases are between borders: where the program calls
 MPI_Pcontrol, else where the steps of rank 0 begin and end. A record that ends early (the budget,
 MPI_Abort) ends for all ranks after the last border that every rank has.
 """
@@ -125,11 +125,11 @@ def _blocking_on(call: RecordedCall) -> object:
 
 def _made(call: RecordedCall, size: int) -> list[tuple[int, bool]]:
     """Return the communicators that a call makes, and whether they have all ranks."""
-    found = []
+    communicators = []
     for made in call.of("C"):
         assert isinstance(made, tuple)
-        found.append((made[0], made[1] == size))
-    return found
+        communicators.append((made[0], made[1] == size))
+    return communicators
 
 
 def whole_calls(record: CallRecord) -> tuple[Calls, ...] | None:

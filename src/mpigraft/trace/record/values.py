@@ -123,7 +123,7 @@ class CallRecord:
 
     def notes(self) -> tuple[str, ...]:
         """Return sentences on its limits, which whoever replays it should know too."""
-        found = []
+        notes = []
         for bit, words in LACKS.items():
             ranks = [rank for rank in self.ranks if rank.lacks & bit]
             if not ranks:
@@ -131,8 +131,8 @@ class CallRecord:
             least = min(ranks, key=lambda rank: rank.recorded_s / (rank.run_s or 1.0))
             part = f" after {least.recorded_s:.3g} of {least.run_s:.3g} s of the run"
             where = f"{len(ranks)} of {self.size} ranks, first rank {ranks[0].rank}"
-            found.append(f"{words}{part if bit == LACKS_END else ''}: {where}")
-        return tuple(found)
+            notes.append(f"{words}{part if bit == LACKS_END else ''}: {where}")
+        return tuple(notes)
 
     def totals(self) -> dict[str, int]:
         """Return readable sizes: events, signatures and nodes of all ranks."""

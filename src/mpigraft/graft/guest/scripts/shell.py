@@ -314,9 +314,9 @@ class ShellScript(ShellFlow):
 
     def begin(self, words: Fields, line: int, *, certain: bool) -> None:
         cwd = self.variables.cwd
-        if (found := launch_of(words)) is not None:
+        if (started := launch_of(words)) is not None:
             launch = InnerLaunch(
-                found[0], words, self.script, line, cwd, certain, own=found[1].own,
+                started[0], words, self.script, line, cwd, certain, own=started[1].own,
                 redirects=tuple(self.redirects.values()),
                 environment=self.variables.settings(self.exports),
             )  # fmt: skip

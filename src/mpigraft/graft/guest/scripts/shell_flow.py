@@ -167,12 +167,12 @@ class ShellFlow(ABC):
         for item in (child for child in node.children if child.type == "case_item"):
             patterns = item.children_by_field_name("value")
             known = [p for one in patterns for p in expand_text([one], self)]
-            found = [
+            matches = [
                 True if p == "*" else None if UNKNOWN in p + t else fnmatchcase(t, p)
                 for p in known
                 for t in texts
             ]
-            decided = True if True in found else None if None in found else False
+            decided = True if True in matches else None if None in matches else False
             several = len(texts) > 1 and "*" not in known and decided
             yield outcome_of(None if several else decided), item.children[len(patterns) :]
 
@@ -294,8 +294,8 @@ class ShellFlow(ABC):
             else (text_of(leaf),)
             for leaf in list(leaves(node, EXPRESSIONS))[1:-1]
         ]
-        found = {holds(fields, double=True) for fields in islice(product(*words), MOST)}
-        return outcome_of(found.pop() if len(found) == 1 else None)
+        outcomes = {holds(fields, double=True) for fields in islice(product(*words), MOST)}
+        return outcome_of(outcomes.pop() if len(outcomes) == 1 else None)
 
     def subshell(self, nodes: Iterable[Node]) -> ShellOutcome:
         """Follow commands whose variables, folder and exit are their own."""

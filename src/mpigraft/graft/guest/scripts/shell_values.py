@@ -114,8 +114,8 @@ def literal(text: str, *, quoted: bool = True) -> TextPart:
 def expand(nodes: Sequence[Node], scope: ShellScope) -> tuple[Fields, ...]:
     """Give the fields of these words, one tuple for each of the values that they may have."""
     several = [_fields_of(tuple(_parts(node, scope, 0))) for node in nodes]
-    found = (tuple(f for fields in chosen for f in fields) for chosen in product(*several))
-    return tuple(dict.fromkeys(islice(found, MOST)))
+    values = (tuple(f for fields in chosen for f in fields) for chosen in product(*several))
+    return tuple(dict.fromkeys(islice(values, MOST)))
 
 
 def expand_text(nodes: Sequence[Node], scope: ShellScope, depth: int = 0) -> tuple[str, ...]:
@@ -132,8 +132,8 @@ def joined(parts: Sequence[TextPart]) -> tuple[str, ...]:
 
 def _fields_of(parts: Sequence[TextPart]) -> tuple[Fields, ...]:
     chosen = product(*(part.alternatives for part in parts))
-    found = (tuple(_split(parts, one)) for one in islice(chosen, MOST))
-    return tuple(dict.fromkeys(found))
+    fields = (tuple(_split(parts, one)) for one in islice(chosen, MOST))
+    return tuple(dict.fromkeys(fields))
 
 
 def _split(parts: Sequence[TextPart], chosen: Sequence[Fields]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Write an injection as commands, for who may write where mpigraft may not."""
+"""Write an injection as commands, for users who may write where mpigraft may not."""
 
 from __future__ import annotations
 

@@ -174,18 +174,18 @@ def _routine(
 
 def _joined(routines: list[Routine]) -> Iterator[Routine]:
     """Yield each routine once: what it waited, which is a row of its own, is part of its time."""
-    found: dict[str, Routine] = {}
+    joined: dict[str, Routine] = {}
     for one in routines:
-        before = found.get(one.name)
+        before = joined.get(one.name)
         if before is None:
-            found[one.name] = one
+            joined[one.name] = one
             continue
         waited = [x.waited_s for x in (before, one) if x.waited_s is not None]
-        found[one.name] = replace(
+        joined[one.name] = replace(
             before,
             time_s=(before.time_s or 0.0) + (one.time_s or 0.0),
             calls=before.calls if before.calls is not None else one.calls,
             waited_s=sum(waited) if waited else None,
             spread=None,
         )
-    yield from found.values()
+    yield from joined.values()
