@@ -8,6 +8,7 @@ that no name of a file can forge a line of ours. Only a `Lines` keeps its line b
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,11 @@ class Lines(str):
     """A value of several lines that mpigraft made itself, each of them printable."""
 
     __slots__ = ()
+
+    @classmethod
+    def below(cls, lines: Iterable[str]) -> Lines:
+        """Put each text on a line of its own under a message."""
+        return cls("".join(f"\n  {printable(line)}" for line in lines))
 
 
 def _as_text(value: object) -> object:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, NotJudged
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import CellGroup, Comparison, Verdict
 from mpigraft.report.wording.counts import distinct_curves, tally
 from mpigraft.report.wording.words import no_verdict_reason
@@ -28,7 +29,7 @@ def refuse_slower(comparison: Comparison, *, cells: bool = False) -> list[str]:
     if not lines:
         refuse_unjudged(curves, cells=cells)
         return _undecided(curves, cells=cells)
-    slower_lines = "".join(f"\n  {line}" for line in _first(lines))
+    slower_lines = Lines.below(_first(lines))
     baseline = comparison.baseline
     if cells:
         raise CheckFailed.of(
@@ -45,7 +46,7 @@ def refuse_unjudged(curves: Sequence[CellGroup], *, cells: bool = False) -> None
         raise NotJudged.of(
             "nothing-judged",
             curves=numbers.counted(len(curves), "curve"),
-            reasons="".join(f"\n  {line}" for line in _first(reasons)),
+            reasons=Lines.below(_first(reasons)),
         )
 
 

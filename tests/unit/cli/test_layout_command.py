@@ -23,6 +23,8 @@ from mpigraft.launch import placement as layouts
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.report import machine_document, node
 from tests.builders.configuration import a_machine, an_mpi
+from tests.builders.messages import matches, shows
+from tests.builders.outputs import assert_output
 from tests.unit.core.test_layout_keys import LAYOUTS
 from tests.unit.launch.test_layouts import (
     ARCHER2,
@@ -43,36 +45,29 @@ def a_node(cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Machine:
     return replace(a_machine(*mpis), cpu=cpu, gpus=tuple(gpus))
 
 
-def drawn(cpu: Cpu, text: str, gpus: Sequence[Gpu] = ()) -> list[str]:
+def drawn(cpu: Cpu, text: str, gpus: Sequence[Gpu] = ()) -> str:
     layout = parse_layout(text, cpu.cores)
     rows = node.node_rows(cpu, gpus, layouts.assign_cpus(layout, cpu, gpus))
-    return [
+    return "\n".join(
         f"{r.label:{node.NODE_LABEL}}{''.join(c.text for c in r.cells)}  {r.note}".rstrip()
         for r in rows
-    ]
+    )
 
 
 # ------------------------------------------------------------------ the drawing
 
 
 def test_lumi_g_is_drawn_by_its_caches() -> None:
-    assert drawn(LUMI_G, "1x8x7:l3cache+gpus", GCDS)[:3] == [
-        "socket 0  NUMA 0  0 0 0 0 0 0 0  GPU 4",
-        "                  1 1 1 1 1 1 1  GPU 5",
-        "          NUMA 1  2 2 2 2 2 2 2  GPU 2",
-    ]
+    assert_output("layout/caches", drawn(LUMI_G, "1x8x7:l3cache+gpus", GCDS))
 
 
 def test_small_caches_stand_side_by_side() -> None:
-    assert drawn(ARCHER2, "1x50:numa")[1] == (
-        "          NUMA 1   7  8  9 10  | 11 12  .  .  |  .  .  .  .  |  .  .  .  ."
-    )
+    assert_output("layout/small-caches", drawn(ARCHER2, "1x50:numa"))
 
 
 def test_what_several_ranks_share_is_marked() -> None:
-    first = drawn(LUMI_C, "1x2:core-l3cache")[0]
-    assert first == "socket 0  NUMA 0  + + + + + + + +  + ranks 0-1"
-    assert drawn(LUMI_C, "1x2-none")[0] == "socket 0  NUMA 0  . . . . . . . ."
+    assert_output("layout/shared", drawn(LUMI_C, "1x2:core-l3cache"))
+    assert_output("layout/unbound", drawn(LUMI_C, "1x2-none"))
 
 
 @given(NODES, LAYOUTS)
@@ -124,7 +119,7 @@ def test_every_launcher_gets_the_same_cpus() -> None:
 
 def test_a_launcher_that_cannot_says_so() -> None:
     found = said(a_node(GH200, HOPPERS), "1x4+gpus", "aprun", "srun")
-    assert found["aprun"].refused == "this launcher does not tell ranks their number on their node"
+    assert found["aprun"].refused
     assert "CUDA_VISIBLE_DEVICES=0/1/2/3" in found["srun"].words
     with pytest.raises(UsageError, match="launcher 'mpirun' is unknown"):
         said(a_node(GH200), "1x4", "mpirun")
@@ -147,10 +142,7 @@ def test_a_node_alone_is_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(monkeypatch, a_node(LUMI_G, GCDS))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "AMD EPYC 7A53 64-Core Processor: 56 cores of 2 hardware threads"
-    assert lines[2] == "socket 0  NUMA 0  . . . . . . .  GPU 4"
-    assert "rank" not in " ".join(lines)
+    assert_output("layout/node", capsys.readouterr().out)
 
 
 def test_a_layout_is_drawn_in_80_columns(
@@ -158,9 +150,8 @@ def test_a_layout_is_drawn_in_80_columns(
 ) -> None:
     run(monkeypatch, a_node(ARCHER2), "2x50:numa")
     text = capsys.readouterr().out
-    assert text.startswith("layout 2x50:numa: 100 ranks, 50 on each of 2 nodes, dealt over numa")
+    assert_output("layout/numa", text)
     assert max(map(len, text.splitlines())) <= 80
-    assert "mpirun --host node1:50,node2:50" in text
 
 
 def test_flags_say_the_same_as_the_word(
@@ -200,9 +191,9 @@ def test_a_plain_layout_is_left_to_the_launchers_as_it_is_in_a_launch(
         run(monkeypatch, a_node(LUMI_G), *words)
         text = capsys.readouterr().out
         assert due in " ".join(text.replace("\\\n", "").split())
-        assert ("CPUs of each rank" in text) is ("57" not in words)
+        assert shows(text, "CPUs", "rank") is ("57" not in words)
     run(monkeypatch, a_node(LUMI_G), "--ranks-per-node", "57", "--bind-to", "core", code=2)
-    assert "binds 57 ranks" in capsys.readouterr().err
+    assert matches(capsys.readouterr().err, "layout-binds-too-much", ranks=57)
 
 
 def test_the_document_is_as_its_schema_says(
@@ -223,13 +214,11 @@ def test_another_machine_is_read_from_its_document(
     file = tmp_path / "lumi-g.json"
     file.write_text(json.dumps({"schema": 1, **keys}))
     run(monkeypatch, a_node(LUMI_C), "1x8:l3cache+gpus", "--machine", str(file))
-    assert "0: 1,65 GPU 4" in capsys.readouterr().out
+    assert shows(capsys.readouterr().out, "0: 1,65", "GPU 4")
     run(monkeypatch, a_node(LUMI_C), "1x8:l3cache+gpus", code=2)
-    told = capsys.readouterr().err
-    assert "this node has none" in told
-    assert "--machine FILE" in told
+    assert matches(capsys.readouterr().err, "layout-no-gpu")
 
 
 def test_placement_without_masks_lists_gpus() -> None:
-    assert node.node_ranks(Placement((), (1, 0), "amd")) == ["0: GPU 1   1: GPU 0"]
+    assert shows(node.node_ranks(Placement((), (1, 0), "amd")), "0: GPU 1", "1: GPU 0")
     assert node.node_ranks(Placement()) == []

@@ -19,6 +19,7 @@ from mpigraft.analysis import (
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.homes import hide_homes
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import (
     METRICS,
     AcrossRule,
@@ -136,7 +137,7 @@ class Across:
         more = len(slower) - SHOWN
         lines += [f"and {more} more curves"] if more > 0 else []
         lines += [f"{name}: it has no value any more" for name in self.gone]
-        listed = "".join(f"\n  {line}" for line in lines)
+        listed = Lines.below(lines)
         changed = join_some(what_changed(self.changes), SHOWN, "; ") or "nothing that was recorded"
         raise CheckFailed.of("recheck-worse", good=self.old.title, lines=listed, changed=changed)
 

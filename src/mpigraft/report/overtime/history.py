@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mpigraft.analysis import HistoryLine, Shift, sort_history
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, MissingError, NotJudged
+from mpigraft.core.messages import Lines
 from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name
 from mpigraft.core.serialize import document, plain
 from mpigraft.core.text import fold, join_some, printable
@@ -96,9 +97,8 @@ class History:
     def refuse_worse(self) -> None:
         """Raise CheckFailed where a line is, NotJudged where each has too few campaigns."""
         if lines := self.worse():
-            listed = "".join(f"\n  {line}" for line in lines[:SHOWN])
-            more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
-            raise CheckFailed.of("history-slower", lines=listed + more)
+            more = [f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+            raise CheckFailed.of("history-slower", lines=Lines.below([*lines[:SHOWN], *more]))
         if not any(line.judged for line in self.lines):
             most = max(len(line.points) for line in self.lines)
             raise NotJudged.of("history-unjudged", campaigns=numbers.counted(most, "campaign"))
