@@ -8,6 +8,7 @@ from mpigraft.analysis.cut import cut_findings, cut_tables, withhold_cut
 from mpigraft.core.model import Finding
 from tests.builders.campaigns import around, campaign
 from tests.builders.comparisons import compared, only
+from tests.builders.messages import matches
 from tests.builders.verdicts import FASTER, INCONCLUSIVE
 from tests.unit.analysis.test_completion import started
 
@@ -21,8 +22,8 @@ def test_tables_that_may_be_cut_are_named() -> None:
     cut = cut_tables(launches, {"k0": "mpi@k0"})
     assert cut == {("mpi@k0", "1x2", "osu:bw"), ("base", "1x2", "osu:bw")}
     (named,) = cut_findings(cut)
-    assert named.message == (
-        "no verdict on whole curves: osu:bw of base on 1x2; osu:bw of mpi@k0 on 1x2"
+    assert matches(
+        named, "curve-maybe-cut", curves="osu:bw of base on 1x2; osu:bw of mpi@k0 on 1x2"
     )
     whole = [launch.without("maybe-cut") for launch in launches]
     assert [f.code for launch in whole for f in launch.findings] == ["other"] * 3

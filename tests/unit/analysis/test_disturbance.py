@@ -23,6 +23,7 @@ from mpigraft.core.model import (
 from mpigraft.report.headline import headline
 from tests.builders.campaigns import CAMPAIGN, arms, around, campaign
 from tests.builders.comparisons import codes, compare
+from tests.builders.messages import matches
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 
 QUIET = 0.02
@@ -100,20 +101,19 @@ def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
     assert list(disturbance.disturbance_findings(quiet, labels)) == []
     loaded = {**beside("k0", 2, 5, share=0.33), **beside("base", 5, share=0.75)}
     (finding,) = disturbance.disturbance_findings(launches(rows, loaded), labels)
-    assert finding.code == "cpu-taken"
-    assert finding.message == (
-        "others took the CPU in 2 of 8 rounds (3, 6): mpi@base in 1, mpi@k0 in 2; "
-        "33 to 75 % of it on n1"
-    )
+    assert matches(
+        finding, "cpu-taken", by_configuration="mpi@base in 1, mpi@k0 in 2", count=2, hosts="n1",
+        known=8, range="33 to 75 %", rounds="3, 6",
+    )  # fmt: skip
     alike = {**beside("k0", 3, share=0.4), **beside("base", 3, share=0.4)}
     (finding,) = disturbance.disturbance_findings(launches(rows, alike), labels)
-    assert finding.message == "others took the CPU in 1 of 8 rounds (4); 40 % of it on n1"
+    assert matches(finding, "cpu-taken", count=1, hosts="n1", known=8, range="40 %", rounds=4)
 
 
 def test_long_lists_are_cut() -> None:
     rows = campaign(around(1.0), rounds=20)
     findings = next(disturbance.disturbance_findings(launches(rows, beside("k0", *range(15))), {}))
-    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more)" in findings.message
+    assert matches(findings, "cpu-taken", rounds="1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more")
 
 
 # ------------------------------------------------------------------ verdicts

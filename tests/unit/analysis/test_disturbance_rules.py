@@ -21,6 +21,7 @@ from mpigraft.core.model import (
 )
 from tests.builders.campaigns import row
 from tests.builders.comparisons import codes
+from tests.builders.messages import matches
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 from tests.unit.analysis.test_disturbance import launch, use
 from tests.unit.analysis.test_looks import group
@@ -145,14 +146,16 @@ def test_rounds_are_counted_whose_launches_have_conditions() -> None:
     unknown = replace(launch(("k0", 2, 0)), conditions=None)
     one = finding(launch(("k0", 0, 0), TENTH, LESS), launch(("k0", 1, 0), MORE), unknown)
     assert (one.level, one.code) == (Level.WARNING, "cpu-taken")
-    assert one.message == "others took the CPU in 2 of 2 rounds (1, 2); 11 to 30 % of it on n1"
+    assert matches(
+        one, "cpu-taken", count=2, hosts="n1", known=2, range="11 to 30 %", rounds="1, 2"
+    )
     assert list(disturbance.disturbance_findings([launch(("k0", 0, 0), LESS), unknown], {})) == []
 
 
 def test_configurations_are_counted_apart_where_they_differ() -> None:
     base = launch(("base", 0, 0), MORE)
     alike = finding(base, launch(("k0", 0, 0), MORE))
-    assert alike.message == "others took the CPU in 1 of 1 rounds (1); 30 % of it on n1"
+    assert matches(alike, "cpu-taken", count=1, hosts="n1", known=1, range="30 %", rounds=1)
     other = finding(base, launch(("k0", 0, 0), LESS))
     assert other.message.split(": ")[1] == "base in 1, mpi@k0 in 0; 30 % of it on n1"
 
@@ -257,8 +260,10 @@ def test_a_finding_counts_curves_that_repeat_no_other() -> None:
     comparison, _ = judged(groups, {"k0": range(6), "k2": range(7)})
     assert [bool(one.withheld) for one in comparison.groups] == [True, False, True, True]
     assert codes(comparison.findings) == ["note", "verdict-withheld"]
-    assert comparison.findings[1].message == (
-        "noise withholds the verdict on 2 curves: "
-        "k0 on native:latency (1x2): others took the CPU in 6 of 10 rounds; "
-        "k2 on native:latency (1x2): others took the CPU in 7 of 10 rounds"
+    assert matches(
+        comparison.findings[1],
+        "verdict-withheld",
+        count=2,
+        curves="k0 on native:latency (1x2): others took the CPU in 6 of 10 rounds; k2 on native:latency (1x2): others took the CPU in 7 of 10 rounds",
+        curves_word="curves",
     )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mpigraft.analysis.drift import curves, drift_findings, kendall, slope
 from mpigraft.core.model import Level, ValueRow
+from tests.builders.messages import matches
 
 CURVES = [("native:latency", "latency"), ("native:bw", "bandwidth"), ("native:bcast", "latency")]
 
@@ -39,8 +40,7 @@ def test_a_steady_machine_has_no_finding() -> None:
 def test_a_machine_that_grows_slower_has_one() -> None:
     (finding,) = drift_findings(rows(0.5), {"key": "openmpi"})
     assert (finding.code, finding.level) == ("drift", Level.WARNING)
-    assert "openmpi changed" in finding.message
-    assert "native:latency on 1x2" in finding.message
+    assert matches(finding, "drift", metrics="openmpi", changes="native:latency on 1x2")
     assert "worse" in finding.message
     (faster,) = drift_findings(rows(-0.5), {})
     assert "better" in faster.message
@@ -79,9 +79,9 @@ def test_a_trend_too_small_to_matter_is_not_reported() -> None:
 
 def test_eight_rounds_one_way_are_a_trend_of_stated_size() -> None:
     (worse,) = drift_findings(rows(math.log(1.6), rounds=8, noise=0.0), {})
-    assert "native:latency on 1x2 by 60% (worse)" in worse.message
+    assert matches(worse, "drift", changes="native:latency on 1x2 by 60% (worse)")
     (better,) = drift_findings(rows(math.log(0.6), rounds=8, noise=0.0), {})
-    assert "by 40% (better)" in better.message
+    assert matches(better, "drift", changes="by 40% (better)")
     assert drift_findings(rows(math.log(1.06), rounds=8, noise=0.0), {})
     assert not drift_findings(rows(math.log(1.045), rounds=8, noise=0.0), {})
 

@@ -91,8 +91,7 @@ def test_the_same_number_again_goes_on_and_is_no_other_extension() -> None:
 def test_fewer_rounds_than_planned_are_refused_with_the_reason(rounds: int, measured: int) -> None:
     with pytest.raises(UsageError) as refused:
         extend_campaign(PLANNED, rounds, measured)
-    values = {"rounds": 10, "measured": measured, "requested": rounds}
-    assert matches(refused.value, "rounds-fewer", **values)
+    assert matches(refused.value, "rounds-fewer", measured=measured, rounds=10, requested=rounds)
 
 
 def test_the_store_takes_the_longest_plan_whichever_file_has_it(tmp_path: Path) -> None:

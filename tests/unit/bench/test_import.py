@@ -16,6 +16,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import CampaignRecord, Finding, LaunchState, Level, Origin
 from mpigraft.store import Store, Writer
 from tests.builders.commands import run_on_store as run
+from tests.builders.messages import matches
 
 VENDOR = ImportOptions("vendor")
 DATA = Path(__file__).parents[2] / "data"
@@ -372,4 +373,6 @@ def test_a_finding_of_the_table_has_its_level_and_line(wrong: Path) -> None:
     parsed = read(wrong, ImportOptions("x")).parsed
     assert isinstance(parsed.findings[0], Finding)
     assert parsed.findings[0].level is Level.ERROR
-    assert "openmpi-allreduce_f_c_z.out: line 10" in parsed.findings[0].message
+    assert matches(
+        parsed.findings[0], "program-failed", lines="line 10", source="openmpi-allreduce_f_c_z.out"
+    )

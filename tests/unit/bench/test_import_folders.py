@@ -19,6 +19,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.process import command
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store as run
+from tests.builders.messages import matches
 
 DATA = Path(__file__).parents[2] / "data"
 ARCHER2 = DATA / "archer2"
@@ -147,7 +148,7 @@ def test_a_folder_without_results_is_said_so(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(store, "import", tmp_path, "--configuration", "x") == 2
-    assert "no file to import" in capsys.readouterr().err
+    assert matches(capsys.readouterr().err, "import-nothing")
     assert not store.exists()
 
 

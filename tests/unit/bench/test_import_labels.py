@@ -10,6 +10,7 @@ import pytest
 from mpigraft.bench import ImportOptions
 from mpigraft.bench.importing.reading import ImportSource, ImportTable, read_results
 from mpigraft.core.errors import UsageError
+from tests.builders.messages import matches
 
 PLAIN = "# OSU MPI Latency Test v7.3\n\n# Size          Latency (us)\n1     0.94\n16    1.02\n"
 IMB = (
@@ -72,7 +73,7 @@ def test_a_line_without_a_label_is_refused_with_what_to_type(tmp_path: Path, lab
 def test_separators_are_reported_by_line(tmp_path: Path, row: str) -> None:
     table = read(tmp_path / "a.out", PLAIN + f"1024  {row}\n")
     assert len(table.parsed.measurements) == 2
-    assert f"a.out:6: not read: 1024  {row}" in table.parsed.findings[0].message
+    assert matches(table.parsed.findings[0], "unread-row", line=f"1024  {row}", place="a.out:6")
 
 
 @pytest.mark.parametrize("label", LABELS)

@@ -13,6 +13,7 @@ from mpigraft.bench.importing.reading import ImportSource
 from mpigraft.bench.importing.reframe import parse_log
 from mpigraft.core.errors import UsageError
 from mpigraft.store import Store
+from tests.builders.messages import matches
 
 LOGS = Path(__file__).parents[2] / "data/reframe"
 HEAD = (
@@ -75,7 +76,7 @@ def test_a_log_that_grew_adds_its_new_lines(tmp_path: Path) -> None:
 def test_a_test_without_a_figure_is_reported(tmp_path: Path) -> None:
     (done,) = bring(tmp_path, LOGS / "fails.log")
     assert done.error
-    assert "test cases without a figure: lines 2" in done.error.message
+    assert matches(done.error, "import-no-value", problem="test cases without a figure: lines 2")
 
 
 def test_flags_come_before_what_the_log_says(tmp_path: Path) -> None:

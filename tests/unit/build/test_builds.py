@@ -19,6 +19,7 @@ from mpigraft.build.progress import BuildProgress
 from mpigraft.build.values import BuildPlan
 from mpigraft.core.errors import MissingError, UsageError
 from tests.builders.easybuilds import a_plan, runs, stand_in, tree
+from tests.builders.messages import matches
 
 MPI = "software/OpenMPI/5.0.8-gnu"
 
@@ -127,9 +128,10 @@ def test_a_step_that_fails_names_itself_its_last_lines_and_the_log(
 ) -> None:
     with pytest.raises(MissingError) as no:
         build(folders, environ, ends="building/fails/OpenMPI")
-    assert no.value.message.startswith("openmpi 5.0.8: EasyBuild failed: ")
-    assert "in build step" in no.value.message
-    assert "make: *** [Makefile:1: all] Error 1" in no.value.why
+    assert matches(
+        no.value, "build-step-failed", package="openmpi 5.0.8", step="in build step",
+        lines="make: *** [Makefile:1: all] Error 1",
+    )  # fmt: skip
     assert str(folders.prefix / "eb.log") in no.value.fix
     assert build(folders, environ)[0].phase == "kept"
     assert runs(folders) == ["libfabric", "OpenMPI", "OpenMPI"]

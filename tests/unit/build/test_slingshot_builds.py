@@ -46,7 +46,10 @@ def test_what_easybuild_packs_from_git_is_proven_by_its_commit() -> None:
     given = replace(SLINGSHOT, sources=frozenset({"cassini-headers.tar.gz"}))
     assert "checksums = ['f97b4c4b" in easyconfig(given)
     codes = {finding.code: finding.message for finding in planned(SLINGSHOT).findings}
-    assert codes["archive-from-commit"].startswith("cassini-headers 12.0.1, cxi-driver 12.0.1: no")
+    assert matches(
+        codes["archive-from-commit"], "archive-from-commit",
+        packages="cassini-headers 12.0.1, cxi-driver 12.0.1",
+    )  # fmt: skip
     assert matches(codes["archive-from-tag"], "archive-from-tag", packages="12.0.1")
 
 

@@ -16,6 +16,7 @@ from mpigraft.core.model import NetDevice
 from mpigraft.graft.abi import saved
 from tests.builders.commands import Run
 from tests.builders.configuration import a_machine
+from tests.builders.messages import matches
 from tests.builders.stacks import StackFiles
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/build.json").read_text())
@@ -159,7 +160,7 @@ def test_an_easybuild_that_leaves_no_module_built_nothing(
     (eb / "eb").write_text("#!/bin/sh\necho This is EasyBuild 5.4.1\n")
     ended = run("build", "openmpi", "--prefix", tmp_path / "prefix")
     assert (ended.code, "build-step-failed" in ended.err) == (3, True)
-    assert "left no module" in ended.err
+    assert matches(ended.err, "build-step-failed", step="left no module")
 
 
 def test_a_prefix_that_no_makefile_takes_is_refused(run: Run, eb: Path, tmp_path: Path) -> None:

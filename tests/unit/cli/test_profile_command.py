@@ -11,6 +11,7 @@ import pytest
 from mpigraft.cli.main import run_command
 from mpigraft.report.profile.page import render_profile_page
 from mpigraft.trace import render_profile
+from tests.builders.messages import matches
 from tests.builders.profiles import a_profile
 
 DATA = Path(__file__).resolve().parents[2] / "data/profiles"
@@ -56,9 +57,9 @@ def test_another_world_of_a_job_is_shown_by_its_number(tmp_path: Path, capsys: C
     assert capsys.readouterr().out.startswith("/opt/tool: ")
     assert again.read_text() == render_profile(other)
     assert run("profile", "--show", kept, "--world", 2) == 2
-    assert "has no world 2: 1 other MPI worlds" in capsys.readouterr().err
+    assert matches(capsys.readouterr().err, "profile-no-world", count=1, world=2)
     assert run("profile", "--world", 1, "--", "app") == 2
-    assert "--show FILE --world 1" in capsys.readouterr().err
+    assert matches(capsys.readouterr().err, "profile-world-and-run", world=1)
 
 
 def test_a_profile_of_before_other_worlds_is_read(tmp_path: Path, capsys: Captured) -> None:
@@ -99,6 +100,6 @@ def test_profiles_are_shown_one_by_one_and_not_compared(tmp_path: Path, capsys: 
     for path in kept:
         path.write_text(render_profile(a_profile(4)))
     assert run("profile", "--show", kept[0], "--show", kept[1]) == 2
-    assert "--show takes one profile" in capsys.readouterr().err
+    assert matches(capsys.readouterr().err, "profile-show-one")
     assert run("compare", *kept) == 2
-    assert f"{kept[0]} is a profile" in capsys.readouterr().err
+    assert matches(capsys.readouterr().err, "compare-profiles", path=kept[0])

@@ -13,6 +13,7 @@ from mpigraft.evidence.traffic.attribution import why_undecided
 from mpigraft.evidence.traffic.lanes import Wire, claims_of
 from mpigraft.evidence.traffic.probe import CARRIED, LONG, WHOLE, ProbePhase
 from mpigraft.evidence.traffic.sockets import SLACK, Sockets
+from tests.builders.messages import shows
 from tests.builders.probes import (
     FLOOD,
     PAYLOAD,
@@ -78,16 +79,16 @@ def test_a_lane_that_they_contradict_is_reported_with_their_name() -> None:
     wrong = heard_of(a_phase(own(PAYLOAD)), "none")
     assert wrong.proof.standing is ProofStatus.CONTRADICTED
     assert wrong.by_sockets
-    assert "crossed the ranks' own TCP connections" in wrong.reason
-    assert wrong.fix == "check its settings: other programs' traffic was not counted"
+    assert shows(wrong.reason, "ranks' own")
+    assert "settings" in wrong.fix
     quiet = heard_of(a_phase(own(0)), "bytes")
     assert quiet.proof.lane == "no network, so not lane"
-    assert "did not cross the ranks' own TCP connections" in quiet.reason
+    assert shows(quiet.reason, "not", "ranks' own")
     by_interfaces = heard_of(a_phase(None, noise=0.0), "none")
     assert by_interfaces.by_wire
     assert not by_interfaces.by_sockets
-    assert by_interfaces.fix.startswith("run it again on an idle host")
-    assert "crossed network interfaces" in by_interfaces.reason
+    assert "idle host" in by_interfaces.fix
+    assert shows(by_interfaces.reason, "interfaces")
     assert heard_of(a_phase(own(0)), "none").fix == ""
 
 

@@ -58,10 +58,11 @@ def test_another_libmpi_by_the_programs_own_path(tmp_path: Path) -> None:
     note(folder, own, app, id="2")
     found = only(explain_failure(asked(due), folder, ranks=0))
     assert (found.level, found.code) == (Level.ERROR, "init-other-libmpi")
-    assert found.message.startswith(f"2 processes called MPI_Init of {own} and did not return")
-    assert f"{due} of openmpi@5.0.11 was intended" in found.message
-    assert f"by RUNPATH {own.parent} of {app}" in found.why
-    assert found.fix == f"put the MPI under the program: --image {app}"
+    assert matches(
+        found, "init-other-libmpi", loaded=own, processes="2 processes", due=due,
+        mpi="openmpi@5.0.11", reason=f"by RUNPATH {own.parent} of {app}",
+        advice=f"put the MPI under the program: --image {app}",
+    )  # fmt: skip
     assert explain_failure(asked(due), folder, ranks=1) == (found,)
 
 
@@ -70,15 +71,20 @@ def test_another_libmpi_by_the_environment(tmp_path: Path) -> None:
     app = program(tmp_path / "app", needs=[own])
     note(folder, own, app, search=str(own.parent))
     found = only(explain_failure(asked(due), folder, ranks=0))
-    assert f"by LD_LIBRARY_PATH {own.parent}" in found.why
-    assert f"LD_LIBRARY_PATH={own.parent}" in found.fix
+    assert matches(
+        found, "init-other-libmpi", reason=f"by LD_LIBRARY_PATH {own.parent}",
+        advice=f"LD_LIBRARY_PATH={own.parent}",
+    )  # fmt: skip
     assert matches(found, "init-other-libmpi", processes="a process")
 
 
 def test_another_libmpi_that_nothing_names(tmp_path: Path) -> None:
     folder, due, own = made(tmp_path)
     note(folder, own, program(tmp_path / "python"))
-    assert "opened while the program ran" in only(explain_failure(asked(due), folder, ranks=0)).why
+    assert matches(
+        only(explain_failure(asked(due), folder, ranks=0)), "init-other-libmpi",
+        reason="opened while the program ran",
+    )  # fmt: skip
     (folder / "n0-1.entered").unlink()
     note(folder, own, "/none/such")
     assert "opened while" in only(explain_failure(asked(due), folder, ranks=0)).why
@@ -104,7 +110,7 @@ def test_in_a_guest_the_mend_can_work(tmp_path: Path, engine: str, named: bool, 
     libraries = [["/opt/own/libmpi.so.40", seen.st_dev, seen.st_ino]]
     note(folder, inside, "/opt/app", libraries=libraries)
     found = only(explain_failure(replace(asked(due), graft=plan), folder, ranks=0))
-    assert "by RPATH /opt/own of /opt/app" in found.why
+    assert matches(found, "init-other-libmpi", reason="by RPATH /opt/own of /opt/app")
     assert fix in found.fix
     assert ("--engine" in found.fix) == (fix == "--engine bwrap")
 

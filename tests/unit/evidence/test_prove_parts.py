@@ -21,6 +21,7 @@ from mpigraft.core.model import (
 from mpigraft.evidence import judge
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire
 from mpigraft.launch import Launched
+from tests.builders.messages import matches
 from tests.builders.probes import (
     LAYOUT,
     asked_for,
@@ -137,23 +138,19 @@ def test_only_a_proven_lane_is_reported_to_be_beside_or_unclear() -> None:
 
 def test_a_mismatch_says_why_and_what_to_do() -> None:
     (plain,) = judge._mismatches("asked", [heard(C, lane="tcp")], ())
-    assert plain.message == (
-        "p2p on-node: requested asked, ran tcp: the library says that it goes by tcp"
-    )
+    told = {"lane": "tcp", "requested": "asked", "where": "p2p on-node"}
+    assert matches(plain, "transport-mismatch", **told)
     assert plain.evidence == ("its line",)
-    assert plain.fix.startswith("force the top layer")
-    assert plain.why.startswith("values would carry the name")
     (known,) = judge._mismatches("asked", [heard(C, lane="tcp")], (ISSUE,))
     assert (known.code, known.fix) == ("ABC-01", "upgrade")
     assert known.why == "ABC-01: it hangs; a race"
     by_wire = replace(heard(C, lane="tcp"), by_wire=True, reason="bytes crossed")
     (wire,) = judge._mismatches("asked", [by_wire], (ISSUE,))
-    assert "ran tcp: bytes crossed; the library says that it goes by tcp" in wire.message
-    assert wire.code == "wire-contradiction"
+    assert matches(wire, "wire-contradiction", lane="tcp", reason=by_wire.reason)
     assert "idle host" in wire.fix
     silent = replace(by_wire, proof=replace(by_wire.proof, says="", sign=""))
     (alone,) = judge._mismatches("asked", [silent], ())
-    assert alone.message == "p2p on-node: requested asked, ran tcp: bytes crossed"
+    assert matches(alone, "wire-contradiction", reason=by_wire.reason, **told)
     assert alone.evidence == ()
 
 

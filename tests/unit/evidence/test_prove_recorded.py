@@ -10,6 +10,7 @@ from mpigraft.core.model import Family, Kind, Level, Peer, ProofStatus
 from mpigraft.evidence import judge
 from mpigraft.knowledge.transports.match import transport_names
 from mpigraft.launch import Launched
+from tests.builders.messages import matches, shows
 from tests.builders.probes import (
     LAYOUT,
     Recorded,
@@ -109,10 +110,8 @@ def test_requested_lnx_and_got_ob1() -> None:
     assert evidence.asked == "ofi-lnx"
     assert evidence.ran.startswith("p2p ob1 (sm)")
     assert (first.level, first.code) == (Level.ERROR, "LNX-01")
-    assert "requested ofi-lnx, ran ob1 (sm)" in first.message
-    assert "the library says" in first.message
+    assert shows(first.message, "ofi-lnx", "ob1 (sm)", "the library says", "pml ob1")
     assert "lnx" in first.fix
-    assert "that it sends messages with the pml ob1" in first.message
     assert "selected ob1 best priority" in first.evidence[0]
 
 
@@ -149,7 +148,7 @@ def test_a_launch_that_failed_says_why() -> None:
         assert errors(evidence)[0] == code, name
         assert not judge.worth_repeating(evidence)
     first = judged(recorded("openmpi-5.0.11--not-ucx-gate"), "ucx").findings[0]
-    assert "No components were able to be opened in the pml framework" in first.message
+    assert shows(first.message, "No components", "pml framework")
     failed = judged(recorded("openmpi-5.0.11--ofi-shm"), "ofi-shm").findings[0]
     assert len(failed.message.splitlines()) > 1
     assert "\\x0a" not in failed.message
@@ -168,4 +167,6 @@ def test_windows_outside_the_transport_are_reported_apart() -> None:
     evidence = judged(recorded("openmpi-5.0.11--ofi-lnx"), "ofi-lnx")
     beside = [f for f in evidence.findings if f.code == "lane-other"]
     assert [f.level for f in beside] == [Level.WARNING]
-    assert beside[0].message == "one-sided on-node used sm, not ofi-lnx"
+    assert matches(
+        beside[0], "lane-other", lane="sm", requested="ofi-lnx", where="one-sided on-node"
+    )

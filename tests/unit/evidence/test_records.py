@@ -16,6 +16,7 @@ from mpigraft.core.model import Level, MappedLibrary, RankRecord
 from mpigraft.evidence.world import records
 from mpigraft.evidence.world.records import UNREAD, cpus, read_witness
 from mpigraft.evidence.world.witness import check_witness
+from tests.builders.messages import matches
 from tests.builders.probes import LAYOUT, configuration
 from tests.builders.witness import LIBRARY, NODE, a_rank, encoded, lines, written
 
@@ -131,7 +132,7 @@ def test_a_malformed_line_is_a_finding_and_the_others_count(tmp_path: Path, data
         assert [(rank.rank, rank.host) for rank in ranks] == [(UNREAD, f"{NODE}.ranks"), (1, "n0")]
         (finding, *_) = check_witness(ASKED, LAYOUT, ranks)
         assert (finding.level, finding.code) == (Level.ERROR, "witness-unreadable")
-        assert finding.message.startswith(f"{NODE}.ranks: line {line}: ")
+        assert matches(finding, "witness-unreadable", problem=f"{NODE}.ranks: line {line}:")
         assert data != b"[1]" or finding.message.endswith("not an object")
 
 

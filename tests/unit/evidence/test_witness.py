@@ -14,6 +14,7 @@ from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.evidence.world.witness import check_witness, libmpis
 from mpigraft.launch import Launched
+from tests.builders.messages import matches
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, configuration, install, recorded, records
 
@@ -37,7 +38,7 @@ def test_worlds_of_one_name_the_known_issue() -> None:
     alone = tuple(replace(rank, rank=0, size=1) for rank in records())
     found = check_witness(ASKED, LAYOUT, alone)
     assert [f.code for f in found] == ["LCH-01"]
-    assert "2 worlds of one rank instead of one world of 2" in found[0].message
+    assert matches(found[0], "LCH-01", due=2, worlds=2)
     assert "pmix" in found[0].fix
 
 
@@ -57,7 +58,9 @@ def test_another_world_is_an_error(ranks: tuple[RankRecord, ...], code: str) -> 
 
 
 def test_hosts_are_counted_and_filled_as_requested() -> None:
-    assert "ran on 2: n0, n1" in check_witness(ASKED, LAYOUT, records(2, hosts=2))[0].message
+    assert matches(
+        check_witness(ASKED, LAYOUT, records(2, hosts=2))[0], "hosts", problem="ran on 2: n0, n1"
+    )
     assert codes(records(2), Layout(2, 1)) == ["hosts"]
     lopsided = tuple(replace(r, host="n0" if r.rank < 3 else "n1") for r in records(4, hosts=2))
     assert codes(lopsided, Layout(2, 2)) == ["hosts"]
@@ -93,7 +96,7 @@ def test_nodes_whose_ranks_never_had_mpi_are_no_unshared_folder() -> None:
     half = records(4, hosts=2)[:2]
     found = check_witness(ASKED, Layout(2, 2), half, hosts=("n0", "n1"), ended=False)
     assert [f.code for f in found] == ["nodes-without-mpi"]
-    assert "the ranks on n1 left no record; those on n0 did" in found[0].message
+    assert matches(found[0], "nodes-without-mpi", nodes="n1", others="n0")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +195,7 @@ def test_two_versions_are_two_libraries(monkeypatch: pytest.MonkeyPatch) -> None
     first, second = mapping(RIGHT)
     found = check_witness(ASKED, LAYOUT, (first, replace(second, library_version="older")))
     assert [f.code for f in found] == ["libmpi-several"]
-    assert "in 2 versions" in found[0].message
+    assert matches(found[0], "libmpi-several", paths="in 2 versions")
     other = MappedLibrary("/opt/other/lib/libmpi.so.12", 1, 1)
     found = check_witness(ASKED, LAYOUT, mapping(RIGHT, other))
     assert "versions" not in found[0].message

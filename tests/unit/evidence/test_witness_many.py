@@ -7,6 +7,7 @@ from dataclasses import replace
 from mpigraft.core.model import Layout, Level, RankRecord
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.evidence.world.witness import FEW, check_witness
+from tests.builders.messages import matches
 from tests.builders.probes import LAYOUT, configuration, records
 
 ASKED = configuration("openmpi@5.0.11", "ob1-sm")
@@ -24,25 +25,29 @@ def seen(ranks: tuple[RankRecord, ...], layout: Layout = BIG) -> str:
 
 def test_nodes_without_records_fold() -> None:
     some = tuple(r for r in WORLD if r.host != "n3" and not 80 <= r.rank < 256)
-    assert seen(some) == (
-        "the ranks on n3,n[10-31] left no record; those on n[0-2],n[4-9],n[32-63] did"
+    assert matches(
+        seen(some), "witness-unshared", nodes="n3,n[10-31]", others="n[0-2],n[4-9],n[32-63]"
     )
 
 
 def test_ranks_without_records_and_with_several_fold() -> None:
     told = seen((*WORLD[:100], *WORLD[101:]))
-    assert told.startswith("records of ranks 0-99, 101-511 (7 of 8 on n12); one of each from 0 to")
-    assert "ranks 0-99, 101-511, several of 7 (7 of 8 on n12)" in seen(
-        (*WORLD[:100], *WORLD[101:], WORLD[7])
-    )
+    assert matches(told, "world-ranks", numbers="0-99, 101-511", where="(7 of 8 on n12)")
+    assert matches(
+        seen((*WORLD[:100], *WORLD[101:], WORLD[7])), "world-ranks",
+        numbers="0-99, 101-511, several of 7", where="(7 of 8 on n12)",
+    )  # fmt: skip
 
 
 def test_where_no_node_lacks_a_rank_none_is_named() -> None:
-    assert seen((*WORLD, WORLD[7])).startswith("records of ranks 0-511, several of 7; one of each")
+    assert matches(seen((*WORLD, WORLD[7])), "world-ranks", numbers="0-511, several of 7")
 
 
 def test_of_many_nodes_that_lack_a_rank_some_are_named() -> None:
-    assert "7 of 8 on n15 and 48 more); one" in seen(tuple(r for r in WORLD if r.rank % 8))
+    assert matches(
+        seen(tuple(r for r in WORLD if r.rank % 8)), "world-ranks",
+        where="7 of 8 on n15 and 48 more)",
+    )  # fmt: skip
     assert " more" not in seen(tuple(r for r in WORLD if r.rank % 8 or r.rank >= 8 * FEW))
 
 

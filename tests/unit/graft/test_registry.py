@@ -8,6 +8,7 @@ import pytest
 
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.graft.guest import registry
+from tests.builders.messages import matches
 
 PULLED = """#!/bin/sh
 echo "$0 $*" >>"$LOG"
@@ -88,7 +89,7 @@ def test_the_advice_is_that_of_the_scheme(
 ) -> None:
     with pytest.raises(UsageError) as invalid:
         registry.fetched(f"{spec.partition(':')[0]}://-x")
-    assert invalid.value.fix.startswith(f"give one such as {spec.partition(':')[0]}:")
+    assert matches(invalid.value, "image-name-invalid", example=f"{spec.partition(':')[0]}:")
     monkeypatch.setenv("FAIL", "1")
     program(engines, "apptainer")
     with pytest.raises(MissingError) as failed:
@@ -105,8 +106,10 @@ def test_an_engine_that_fails_has_the_last_word_without_passwords(
         program(engines, name)
         with pytest.raises(MissingError) as failed:
             registry.fetched("docker://host/app:1")
-        assert failed.value.message == f"{name} could not fetch docker://host/app:1"
-        assert failed.value.why == "its message: Error: host refused"
+        assert matches(
+            failed.value, "image-not-fetched", engine=name, image="docker://host/app:1",
+            output="Error: host refused",
+        )  # fmt: skip
     assert not list((engines.parent / "home").rglob("*.part"))
 
 

@@ -25,6 +25,7 @@ from mpigraft.selection.fit_of_mpis import FitRequest, FitVerdicts
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.guests import an_abi
+from tests.builders.messages import matches
 from tests.builders.python_installs import LOADER, put
 
 MPIS = ("openmpi@5.0.11", "mpich@5.0.2")
@@ -82,7 +83,10 @@ def test_a_refused_script_is_answered_with_the_options_that_were_typed(
     request = FitRequest(str(image), ("/job.sh",), typed=("--mpi", "openmpi"))
     with pytest.raises(CheckFailed) as no:
         verdicts.fit_verdicts(request, machine, MPIS)
-    assert f"mpigraft check --mpi openmpi {image} -- /{SOLVER}" in no.value.fix
+    assert matches(
+        no.value, "script-starts-launcher",
+        advice=f"mpigraft check --mpi openmpi {image} -- /{SOLVER}",
+    )  # fmt: skip
 
 
 def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(

@@ -19,6 +19,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.model import ConfigurationRecord, EvidenceRecord
 from mpigraft.core.serialize import canonical
 from mpigraft.store import Store, bounds, file
+from tests.builders.messages import matches
 from tests.builders.records import ALLOCATION, CAMPAIGN, evidence, launch, measured
 from tests.hang import no_hang
 
@@ -241,7 +242,7 @@ def test_a_file_with_a_log_is_named_and_none_is_made(tmp_path: Path) -> None:
     db.close()
     store = Store(tmp_path)
     assert store.campaigns() == ()
-    assert "write-ahead log" in store.findings[0].message
+    assert matches(store.findings[0], "store-file-unreadable", error="write-ahead log")
     assert list(tmp_path.iterdir()) == [bad]
 
 
@@ -270,7 +271,7 @@ def test_a_journal_cannot_name_a_file_to_remove(tmp_path: Path) -> None:
     plant_journal(stored(folder), victim)
     store = Store(folder)
     assert store.campaigns() == ()
-    assert "names another file" in store.findings[0].message
+    assert matches(store.findings[0], "store-file-unreadable", error="names another file")
     assert victim.read_text() == "precious"
 
 
