@@ -13,7 +13,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import AllocationRecord, ConfigurationRecord, Level, Origin
 from tests.builders.campaigns import CAMPAIGN, SPREAD, arms, around, campaign, lacking, row
 from tests.builders.comparisons import codes, compare, compared, only, verdicts
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.verdicts import FASTER, INCONCLUSIVE
 
 
@@ -34,9 +34,9 @@ def test_missing_sizes_and_rounds_are_named_and_never_filled() -> None:
     assert codes(comparison.findings) == ["values-missing"] * 3
     base, k0, k1 = (f.message for f in comparison.findings)
     here = "native:latency (1x2)"
-    assert base == f"mpi@base lacks {here}: sizes 512; {here}: second launch of rounds 8"
-    assert k0 == f"mpi@k0 lacks {here}: sizes 64"
-    assert "rounds 4 of 8" in k1
+    assert shows(base, "mpi@base", here, "sizes 512", here, "second launch of rounds 8")
+    assert shows(k0, "mpi@k0", here, "sizes 64")
+    assert shows(k1, "rounds 4 of 8")
     assert "some sizes in rounds 6" in k1
     # Sizes without all rounds stay out of the pooled ratio, so its rounds are like each other.
     assert second.pooled == pytest.approx(

@@ -27,7 +27,7 @@ from mpigraft.core.model import (
 from mpigraft.report.wording import words
 from tests.builders.campaigns import CAMPAIGN, Ratio, arms, around, campaign, lacking
 from tests.builders.comparisons import codes, compare, compared, only, side_of, verdicts
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 
 OK, FAILED = LaunchState.OK, LaunchState.FAILED
@@ -137,7 +137,7 @@ def test_a_curve_that_lost_launches_says_why_it_has_no_verdict() -> None:
     slow = measured(around(0.5), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
     assert reasons.lost_launches(only(slow)) == ""  # faster stands
     fast = measured(around(2.0), 20, base_lost=[(n, k) for n in range(9) for k in (0, 1)])
-    assert reasons.lost_launches(only(fast)) == "22 of 40 launches of the baseline completed"
+    assert shows(reasons.lost_launches(only(fast)), "22 of 40 launches")
 
 
 def test_losses_that_chance_explains_withhold_no_verdict() -> None:

@@ -36,7 +36,7 @@ from mpigraft.core.model import (
     Verdict,
 )
 from tests.builders.comparisons import codes
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign
 
 # Bounds of the shifts that scipy 1.17.1's mannwhitneyu(method="exact") does not reject at 5 %.
@@ -237,7 +237,7 @@ def test_a_configuration_continues_that_of_the_same_key_then_id_then_series() ->
     matches = match_configurations(old, new)
     assert [(p.old, p.new) for p in matches.pairs] == [("a", "a"), ("b", "B"), ("c", "C")]
     assert (matches.only_old, matches.only_new) == (("gone@1/x",), ("fresh@1/x",))
-    assert matches.pairs[2].name == "mpich@5.1/ucx (was mpich@5.0/ucx)"
+    assert shows(matches.pairs[2].name, "mpich@5.1/ucx", "mpich@5.0/ucx")
 
 
 def test_a_series_that_fits_two_is_matched_by_hand_only() -> None:
@@ -267,7 +267,7 @@ def test_facts_of_the_machine_are_compared() -> None:
     assert fact(old, new, "network driver").new == "cxi_ss1 1.2"
     assert fact(old, new, "network firmware").status is ChangeStatus.SAME
     assert fact(old, new, "PMI of srun").old == "pmix_v4"
-    assert "kernel 6.1.0-28-amd64 -> 6.12.1" in what_changed(list_changes(old, new))
+    assert shows(what_changed(list_changes(old, new)), "kernel", "6.1.0-28-amd64 -> 6.12.1")
 
 
 def test_what_one_campaign_did_not_record_is_not_unchanged() -> None:
@@ -333,6 +333,6 @@ def test_the_advice_for_few_rounds_is_for_the_campaign_that_has_them() -> None:
             advice=f"import 6 runs or more into {imported.title}",
         )  # fmt: skip
     comparison = compare_campaigns(campaign(3, rounds=1), campaign(4))
-    assert comparison.summary[0].endswith(": 1 round, where 6 are needed")
+    assert shows(comparison.summary[0], "1 round", "6")
     (few,) = (f for f in comparison.findings if f.code == "rounds-few-across")
     assert matches(few, "rounds-few-across", advice="mpigraft bench --resume 00000003 --rounds 10")

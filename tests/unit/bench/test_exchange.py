@@ -36,7 +36,7 @@ from mpigraft.core.model import (
 from mpigraft.store import Store
 from tests.builders import records
 from tests.builders.commands import run_on_store as run
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 
 DATA = Path(__file__).parents[2] / "data"
 FORMATS = ("csv", "json", "parquet")
@@ -352,7 +352,7 @@ def test_export_says_what_it_leaves_behind(
     assert run(store.folder, "export", "-o", tmp_path / "all.csv") == 0
     err = capsys.readouterr().err
     values = sum(len(m) for _, m in store.measured(store.campaign().id))
-    assert f"all.csv: {values} values of {len(launches)} launch" in err
+    assert shows(err, "all.csv", values, len(launches))
     assert f"{outputs} output" in err
     assert f"stay in {store.folder}" in err
     assert run(tmp_path / "new", "import", tmp_path / "all.csv") == 0

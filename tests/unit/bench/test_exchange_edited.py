@@ -14,7 +14,7 @@ import pytest
 from mpigraft.core.model import Origin
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store as run
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 
 TABLE = "# OSU MPI Latency Test v7.5\n# Size       Avg Latency(us)\n1     28.16\n2     29.00\n"
 Change = Callable[[list[dict[str, str]]], object]
@@ -66,7 +66,7 @@ def test_a_changed_cell_is_refused_with_its_row(
 ) -> None:
     edit(export, change)
     assert run(tmp_path / "again", "import", export) == 2
-    assert f"m.csv: row {row}: " in (shown := capsys.readouterr().err)
+    assert shows(shown := capsys.readouterr().err, "m.csv", f"row {row}")
     assert matches(shown, "export-edited")
     assert not list((tmp_path / "again").glob("*.sqlite"))
 

@@ -16,7 +16,7 @@ from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.registry import SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Level, Measurement
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 
 BEGIN = {"mpigraft": "begin", "ranks": 2, "library": "Open MPI v5.0.11"}
 VALUE: dict[str, Any] = {
@@ -87,7 +87,7 @@ def test_a_value_far_from_its_best_sample_is_a_finding(
         assert finding.level is Level.WARNING
         assert matches(finding, "samples-scattered", key="native:latency")
         assert len(finding.evidence) == 5
-        assert finding.evidence[0].startswith(f"1 B: {value:g} {unit}, the best sample ")
+        assert shows(finding.evidence[0], "1 B", f"{value:g} {unit}")
 
 
 def test_options_of_the_benchmark_stay_apart() -> None:

@@ -63,7 +63,7 @@ def test_much_damage_is_one_finding() -> None:
     parsed = parse(PLAIN + "1  nan\n" * 5000)
     finding = parsed.findings[-1]
     assert matches(finding, "damaged-lines", count=5000, problems=("table:4: latency", 4997))
-    assert finding.evidence[0].endswith("103 and 4900 more")
+    assert shows(finding.evidence[0], "103", "4900")
 
 
 @pytest.mark.parametrize("last", ["2   3", "2   3.1", "2"])

@@ -25,6 +25,7 @@ from mpigraft.binary.loader.guest import ForeignLoader
 from mpigraft.binary.loader.search import Rule
 from mpigraft.core.process import command
 from tests.builders.elf import compiled, program
+from tests.builders.messages import shows
 from tests.oracles.guest_loader import (
     LOADER,
     agree_in,
@@ -94,7 +95,7 @@ def test_origin_through_links_that_lead_around_inside(guest: Path) -> None:
     (guest / "usr/local/bin").symlink_to("/opt/app/bin")
     (guest / "usr/local/p").symlink_to("../../../../usr/local/bin/p")
     found = agree_in(guest, "/usr/local/p")
-    assert found["a.so"].where == "$ORIGIN/../lib of /opt/app/bin/p"
+    assert shows(found["a.so"].where, "$ORIGIN/../lib", "/opt/app/bin/p")
     assert found["b.so"].path == Path("/opt/app/bin/../lib/../deep/b.so")
 
 
@@ -238,7 +239,7 @@ def test_what_is_opened_comes_after(
     assert [os.path.realpath(m) for m in mapped] == [os.path.realpath(r) for r in real]
     refused = {r.name: r.problem for r in rows if r.name in names and not r.elf}
     assert len(refused) == sum(line.startswith("!") for line in told)
-    assert refused["broken.so"] == "needs gone.so, not found"
+    assert shows(refused["broken.so"], "gone.so")
     assert ("main.so" in refused) == (main is runpath)
     assert {r.how for r in rows if r.name == "own.so"} == {"opened by opener.so"}
     lost = next(r for r in rows if not r.path)

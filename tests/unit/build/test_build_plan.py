@@ -18,7 +18,7 @@ from mpigraft.core.model import Level
 from mpigraft.knowledge.builds import Clash, packages, plan_table
 from mpigraft.knowledge.sonames import LANGUAGES
 from mpigraft.knowledge.versions import Range
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 
 PLAIN = BuildHost("x86_64", frozenset(), {})
 SLINGSHOT = replace(PLAIN, features=frozenset({"cxi"}))
@@ -295,7 +295,7 @@ def test_rows_name_what_is_there() -> None:
 def test_what_is_known_of_versions_is_said_where_it_matters() -> None:
     gpus = replace(SLINGSHOT, provided={"cuda": Offer("/opt/cuda")})
     levels = {f.level for f in planned(host=gpus).findings}
-    assert "without GDRCopy" in str(planned(host=gpus).findings)
+    assert shows(str(planned(host=gpus).findings), "GDRCopy")
     assert Level.ERROR not in levels
     card = replace(gpus, provided={**gpus.provided, "gdrcopy": Offer("/usr")})
     assert "without GDRCopy" not in str(planned(host=card).findings)

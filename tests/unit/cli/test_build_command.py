@@ -16,7 +16,7 @@ from mpigraft.core.model import NetDevice
 from mpigraft.graft.abi import saved
 from tests.builders.commands import Run
 from tests.builders.configuration import a_machine
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.stacks import StackFiles
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/build.json").read_text())
@@ -66,7 +66,7 @@ def built(folder: Path) -> list[str]:
 def test_a_plan_says_what_is_built_and_why(run: Run) -> None:
     ended = run("build", "openmpi", "--machine", "m.json", "--dry-run")
     assert ended.code == 0
-    assert "LUMI's recipe for Slingshot" in ended.out
+    assert shows(ended.out, "LUMI's", "Slingshot")
     assert "libcxi needs it" in ended.out
     assert max(map(len, ended.out.splitlines())) <= 80
 
@@ -79,7 +79,7 @@ def test_a_plan_is_json_easyconfigs_or_a_spack_environment(run: Run) -> None:
     (partition,) = document["partitions"]
     assert partition["features"] == ["cxi"]
     assert [row["name"] for row in partition["unneeded"]] == ["libpdap"]
-    assert "# OpenMPI-5.0.8-gnu.eb\n" in run(*words, "--as", "easyconfigs").out
+    assert shows(run(*words, "--as", "easyconfigs").out, "OpenMPI-5.0.8-gnu.eb")
     assert run(*words, "--as", "spack").out.count("^libcxi@12.0.1") == 1
     assert run(*words, "--as", "yaml").code == 2
 
@@ -131,7 +131,7 @@ def test_of_a_stack_s_version_the_tree_of_this_node_counts(
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     ended = run("build", "openmpi", "--on", tmp_path / "versions/2023.06", "--json")
     assert (ended.code, "2023.06-zen4" in ended.out) == (0, True), ended.err
-    assert f"takes {top}/x86_64/amd/zen4; name another" in " ".join(ended.err.split())
+    assert shows(ended.err, f"{top}/x86_64/amd/zen4")
 
 
 def test_each_package_is_built_after_what_it_needs(run: Run, eb: Path, tmp_path: Path) -> None:

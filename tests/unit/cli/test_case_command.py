@@ -12,6 +12,7 @@ import pytest
 
 from mpigraft.cli.main import main
 from mpigraft.knowledge import case_names, case_text
+from tests.builders.messages import shows
 
 SCHEMA = json.loads(files("mpigraft").joinpath("report/schemas/case.json").read_text())
 
@@ -26,7 +27,7 @@ def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
     printed = capsys.readouterr().out
     assert [name for name in case_names() if f"\n{name} " not in printed] == []
-    assert "mpigraft case NAME > NAME.toml" in printed
+    assert shows(printed, "mpigraft case NAME", "NAME.toml")
 
 
 def test_a_case_is_printed_byte_for_byte(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,7 +110,7 @@ def test_every_launcher_gets_the_same_cpus() -> None:
     assert not [one for one in found.values() if one.refused]
     words = {kind: " ".join(one.words) for kind, one in found.items()}
     assert "--cpu-bind=mask_cpu:0x1,0x4" in words["srun"]
-    assert "-bind-to user:0,2" in words["hydra"]
+    assert shows(words["hydra"], "-bind-to user:0,2")
     assert "list:0:2" in words["pals"]
     assert "-cc 0:2" in words["aprun"]
     for kind in ("prrte", "orte"):

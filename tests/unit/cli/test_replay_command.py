@@ -10,6 +10,7 @@ import pytest
 
 from mpigraft.cli.main import run_command
 from mpigraft.trace import make_ladder
+from tests.builders.messages import shows
 from tests.unit.trace.record.test_exchanges import an_exchange
 
 Captured = pytest.CaptureFixture[str]
@@ -31,7 +32,7 @@ def run(*words: object) -> int:
 def test_help_has_examples_and_fits_a_terminal(command: str, capsys: Captured) -> None:
     assert run(command, "--help") == 0
     printed = capsys.readouterr().out
-    assert f"  mpigraft {command} " in printed.partition("Examples:")[2]
+    assert shows(printed.partition("Examples:")[2], f"mpigraft {command}")
     assert max(map(len, printed.splitlines())) <= 80
     assert "\x1b" not in printed
 

@@ -267,7 +267,7 @@ def test_report_writes_figures_into_a_folder(run: Run, measured: Store, tmp_path
         os.umask(before)
     assert not any(path.stat().st_mode & 0o002 for path in (page, folder, *folder.iterdir()))
     files = sorted(path.name for path in folder.iterdir())
-    assert ended.err.splitlines()[-1] == f"wrote {len(files)} files in {folder}"
+    assert shows(ended.err.splitlines()[-1], len(files), folder)
     assert any(shows(name.replace("-", " "), "latency", "1x2", "host") for name in files)
     assert {name.rpartition(".")[2] for name in files} == {"svg", "pdf"}
     for path in folder.glob("*.svg"):

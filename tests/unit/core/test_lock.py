@@ -23,6 +23,7 @@ from mpigraft.core.lock import (
     wait_for_release,
 )
 from mpigraft.core.model import Allocation
+from tests.builders.messages import shows
 
 HOLD = """
 import sys, time
@@ -160,4 +161,4 @@ def test_a_lock_of_a_file_names_its_holder(tmp_path: Path) -> None:
         pass
     (tmp_path / "lock").write_text("process 1 on a host with a name that is longer than this one")
     with file_lock(tmp_path / "lock", "x"):
-        assert (tmp_path / "lock").read_text() == f"process {os.getpid()} on {os.uname().nodename}"
+        assert shows((tmp_path / "lock").read_text(), os.getpid(), os.uname().nodename)

@@ -12,6 +12,7 @@ from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.discovery.sources.interfaces import interfaces
 from mpigraft.report import machine_lines
 from tests.builders.configuration import a_machine, an_mpi
+from tests.builders.messages import shows
 
 C = ("MPI_Init", "MPI_Send")
 F77 = ("mpi_init_", "mpi_send_")
@@ -84,7 +85,14 @@ def test_they_are_shown() -> None:
     assert shown() == "C; no Fortran; no C++ bindings"
     mpif = MpiInterface("mpif.h", "l")
     modern = MpiInterface("use mpi_f08", "l", ("Intel Fortran", "gfortran"))
-    assert shown(mpif, modern) == (
-        "C; Fortran: mpif.h, use mpi_f08 (Intel Fortran, gfortran); no C++ bindings"
+    assert shows(
+        shown(mpif, modern),
+        "C",
+        "Fortran",
+        "mpif.h",
+        "mpi_f08",
+        "Intel Fortran",
+        "gfortran",
+        "no C++",
     )
     assert shown(MpiInterface("C++", "l")) == "C; no Fortran; C++ bindings"

@@ -43,10 +43,7 @@ def test_a_plugin_that_opens_what_is_not_there_is_left_out(host: Host, tmp_path:
     plugin(tmp_path / "b", "pmi2", "/nowhere/lib")
     names, reason = loadable(host)
     assert names == ("none", "pmi2")
-    assert reason == (
-        f"pmix is listed, but cannot load: mpi_pmix.so opens {place}/libpmix.so, "
-        "which does not exist"
-    )
+    assert shows(reason, "mpi_pmix.so", f"{place}/libpmix.so")
     place.mkdir(parents=True)
     (place / "libpmix.so").write_bytes(ELF)
     assert loadable(host) == (NAMES, "")
@@ -56,7 +53,7 @@ def test_a_whole_path_is_understood_too(host: Host, tmp_path: Path) -> None:
     plugin(tmp_path / "a", "pmix", f"{tmp_path}/pmix/libpmix.so")
     names, reason = loadable(host)
     assert "pmix" not in names
-    assert f"opens {tmp_path}/pmix/libpmix.so, which" in reason
+    assert shows(reason, f"{tmp_path}/pmix/libpmix.so")
 
 
 def test_a_plugin_without_a_place_asks_the_loader(

@@ -14,6 +14,7 @@ from mpigraft.build import easybuild
 from mpigraft.build.folders import BuildFolders
 from mpigraft.discovery.sources.provenance import provenance_of
 from tests.builders.easybuilds import a_plan, stand_in
+from tests.builders.messages import shows
 
 MPI = "OpenMPI/5.0.8-gnu"
 
@@ -30,7 +31,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildFolders:
 def test_a_build_of_ours_has_compiler_options_and_all_sources(folders: BuildFolders) -> None:
     plan = a_plan()
     facts = dict(provenance_of(folders.prefix / "software" / MPI))
-    assert facts["built"].startswith("mpigraft's plan openmpi, by EasyBuild 5.4.1, 20")
+    assert shows(facts["built"], "plan openmpi", "EasyBuild 5.4.1")
     assert facts["compiler"].startswith("gcc")
     assert "--with-ofi=" in facts["options"]
     for step, module in zip(plan.steps, ("libfabric/2.1.0-gnu", MPI), strict=True):
@@ -43,7 +44,7 @@ def test_a_build_of_ours_has_compiler_options_and_all_sources(folders: BuildFold
 def test_of_another_easybuild_its_easyconfig_is_named(folders: BuildFolders) -> None:
     (folders.records / "OpenMPI-5.0.8-gnu.json").unlink()
     facts = dict(provenance_of(folders.prefix / "software" / MPI))
-    assert facts["built"] == "by EasyBuild from OpenMPI-5.0.8-gnu.eb"
+    assert shows(facts["built"], "EasyBuild", "OpenMPI-5.0.8-gnu.eb")
     assert len(facts["recipe"]) == 64
 
 

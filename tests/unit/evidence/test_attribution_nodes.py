@@ -19,6 +19,7 @@ from mpigraft.evidence.traffic.probe import LONG, WHOLE, ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import SLACK, Sockets
 from mpigraft.knowledge import load_document
 from mpigraft.launch import Launched
+from tests.builders.messages import shows
 from tests.builders.probes import (
     FLOOD,
     PAYLOAD,
@@ -66,10 +67,7 @@ def test_route_and_counter_have_to_agree_where_there_are_several() -> None:
     heard = heard_of(less, "bytes", ("e0",))
     assert heard.proof.standing is ProofStatus.NO_EVIDENCE
     assert heard.proof.lane == heard.proof.sign == ""
-    assert heard.reason == (
-        f"1 MiB: the ranks' connections sent {PAYLOAD} B by routes through e0, and on one node "
-        f"its counter lacks {lacks + 1} B of them"
-    )
+    assert shows(heard.reason, "1 MiB", f"{PAYLOAD} B", "e0", f"{lacks + 1} B")
     half = between(own(PAYLOAD // 2, "e0", lacking=(("e0", PAYLOAD),)))
     assert heard_of(half, "bytes", ("e0",)).proof.standing is ProofStatus.CONTRADICTED
     memory = between(own(PAYLOAD, "e0", lacking=(("e0", PAYLOAD),)))

@@ -16,7 +16,7 @@ from mpigraft.core.model import Layout, MappedLibrary, RankRecord
 from mpigraft.evidence.world import mapped
 from mpigraft.evidence.world.witness import check_witness
 from tests.builders.elf import compiled
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, install, records
 from tests.unit.evidence.test_witness import ASKED, RIGHT, codes, identity, mapping
@@ -94,7 +94,7 @@ def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
 
     assert found(replace(due, content=mapped.file_contents(str(library))[0])) == []
     (named,) = found(replace(due, content=OTHER))
-    assert named.startswith(f"node-build the MPI on n0,n1 is another build than on {HERE}: ")
+    assert shows(named, "MPI", "n0,n1", HERE)
     (other,) = found(replace(due, content=OTHER, path="/opt/libmpi.so.40"))
     assert other.startswith("libmpi-other")
     (unknown,) = found(replace(due, content=""))

@@ -12,6 +12,7 @@ from mpigraft.core.model import Kind, Peer, ProofStatus, Sign
 from mpigraft.evidence.traffic.lanes import OutputLine, assess, find_sign, lane_name, lines
 from mpigraft.evidence.traffic.probe import ProbePhase
 from mpigraft.knowledge.transports.match import transport_rows
+from tests.builders.messages import shows
 
 QUIET = ProbePhase(Kind.P2P, Peer.ON_NODE, 100_000, (("lo", 0),), ok=True)
 
@@ -45,7 +46,7 @@ def test_a_connection_is_begun_at_one_of_its_ends(
     due = ProofStatus.PROVEN if enough else ProofStatus.NO_EVIDENCE
     assert heard.proof.standing is due
     if said_by and not enough:
-        assert heard.reason == f"{said_by} of {ranks} ranks say that ucx is in use"
+        assert shows(heard.reason, f"{said_by} of {ranks} ranks", "ucx")
     if not said_by:
         asked = replace(sign, due="ucx alone")
         heard = assess((Kind.P2P, Peer.ON_NODE), [asked], said, QUIET, ranks=ranks, wire=None)

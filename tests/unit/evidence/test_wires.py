@@ -33,7 +33,7 @@ from mpigraft.evidence.traffic.counters import (
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire, _with_wire, wire_state
 from mpigraft.evidence.traffic.probe import WHOLE, ProbePhase, Transfer
 from mpigraft.launch import Launched
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.probes import configuration, records, with_transport
 
 LONG = 16 << 20
@@ -225,7 +225,7 @@ def test_a_probe_without_output_has_no_payload() -> None:
 def test_another_interface_than_the_one_that_is_named_is_another_transport() -> None:
     found = judged({"lo": 0, "eth0": 0, "admin0": LONG + 9})
     assert not found.ok
-    assert found.ran == "tcp over admin0"
+    assert shows(found.ran, "tcp", "admin0")
     seen = next(f.message for f in found.findings if f.code == "wire-contradiction")
     assert matches(
         seen, "wire-contradiction", reason="the payload was to cross eth0, and crossed admin0"
@@ -239,7 +239,7 @@ def test_so_it_is_where_the_library_alone_names_one() -> None:
     found = judged({"tcp": LONG + 9, "admin0": 0}, unset=True)
     assert found.ok, found.findings
     assert found.named == ("tcp",)
-    assert judged({"tcp": 0, "admin0": LONG + 9}, unset=True).ran == "tcp over admin0"
+    assert shows(judged({"tcp": 0, "admin0": LONG + 9}, unset=True).ran, "tcp", "admin0")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mpigraft.core.model import Layout, Level, RankRecord
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.evidence.world.witness import FEW, check_witness
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.probes import LAYOUT, configuration, records
 
 ASKED = configuration("openmpi@5.0.11", "ob1-sm")
@@ -52,11 +52,11 @@ def test_of_many_nodes_that_lack_a_rank_some_are_named() -> None:
 
 
 def test_nodes_that_are_filled_otherwise_fold() -> None:
-    assert seen(WORLD, Layout(4, 128)) == "requested 4 nodes, ran on 64: n[0-63]"
+    assert shows(seen(WORLD, Layout(4, 128)), "4 nodes", "64", "n[0-63]")
     moved = tuple(replace(r, host=f"n{r.rank // 8 + (r.rank % 16 == 7)}") for r in WORLD)
     told = seen(moved)
-    assert told.startswith("requested 8 ranks per node, ran 7 on n0, 9 on n1, 7 on n10, 9 on n11,")
-    assert told.endswith(", 7 on n22 and 48 more")
+    assert shows(told, "8 ranks per node", "7 on n0", "9 on n1", "7 on n10", "9 on n11")
+    assert shows(told, "7 on n22", "48 more")
 
 
 def test_of_many_records_that_cannot_be_read_some_are_reported() -> None:

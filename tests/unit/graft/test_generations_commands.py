@@ -14,6 +14,7 @@ from mpigraft.graft.stack.generations import reading
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
 from testbed.stacks import files_of
+from tests.builders.messages import shows
 from tests.builders.overrides import (
     a_plan,
     a_slot,
@@ -74,7 +75,7 @@ def test_killed_at_any_step_it_goes_on_when_it_is_started_again(
         for _ in range(1 if done.returncode else 2):
             again = start(script, steps)
             assert again.returncode == 0, (step, again.stderr)
-            assert f"generation {number} is on" in again.stdout
+            assert shows(again.stdout, f"generation {number}")
         assert reading.read_override(a_slot(site)).current == number
         assert injected(site).read_bytes()[:4] == b"\x7fELF"
         names = {path.name for path in store(site).iterdir()}

@@ -12,6 +12,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
 from mpigraft.knowledge import case_names, case_text, load_case
 from mpigraft.request import CampaignSpec, read_spec
+from tests.builders.messages import shows
 
 NAMED = {"castep", "cp2k", "gromacs", "nemo", "opensbli", "vasp"}
 ROUTINE = re.compile(r"[A-Z][a-z]+(_[a-z]+)*")
@@ -57,7 +58,7 @@ def test_a_case_names_routines_and_where_it_is_from(name: str) -> None:
     case = load_case(name)
     assert all(ROUTINE.fullmatch(routine) for routine in case.routines)
     assert any("https://" in source for source in case.sources)
-    assert f"mpigraft bench {name}.toml" in case_text(name)
+    assert shows(case_text(name), f"mpigraft bench {name}.toml")
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "../builds/plans", "castep.toml"])

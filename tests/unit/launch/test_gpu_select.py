@@ -18,7 +18,7 @@ from mpigraft.core.model import Allocation, Group, Launch, Layout, Placement, Ra
 from mpigraft.evidence.world import bindings
 from mpigraft.knowledge import gpus, read_rows
 from mpigraft.launch import gpu_select
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.probes import configuration
 from tests.unit.launch.test_launch import launch
 
@@ -222,7 +222,7 @@ def test_ranks_that_nobody_bound_are_reported() -> None:
     free = ranks(*[tuple(range(8))] * 8)
     placement = Placement(tuple((n,) for n in range(8)))
     wrong, shared = said(Layout(1, 8), placement, *free)
-    assert wrong.startswith("rank 0 on n0 may run on 0-7 instead of 0; rank 1 on n0")
+    assert shows(wrong, "rank 0 on n0", "0-7 instead of 0", "rank 1 on n0")
     assert wrong.endswith("; and 4 more ranks")
     assert matches(shared, "cores-shared", cores="0-7")
     assert len(said(Layout(1, 8, bind="none"), Placement(), *free)) == 0
@@ -247,7 +247,7 @@ def test_a_rank_with_another_gpu_is_reported() -> None:
         "rank 1 on n0 has ROCR_VISIBLE_DEVICES=0,1, not ROCR_VISIBLE_DEVICES=5"
     ]
     (none, _) = said(Layout(gpus=True), AMD, *ranks((0,), (1,)))[0].split("; ")
-    assert none == "rank 0 on n0 has no ROCR_VISIBLE_DEVICES, not ROCR_VISIBLE_DEVICES=4"
+    assert shows(none, "rank 0 on n0", "no ROCR_VISIBLE_DEVICES", "not ROCR_VISIBLE_DEVICES=4")
 
 
 # ------------------------------------------------------------------ the rows

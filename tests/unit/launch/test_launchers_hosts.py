@@ -13,6 +13,7 @@ from mpigraft.graft.injection.plan import PASSED
 from mpigraft.knowledge.fit.ranks import rank_header, rank_rows, rank_variables, task_in
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.native.programs import SOURCES
+from tests.builders.messages import shows
 from tests.unit.launch.test_launchers import NAMED, NODES, SLURM, settings, words
 
 PBS = Allocation(("n1", "n2", "n3"), "PBS job 7", "pbs", "7")
@@ -22,17 +23,17 @@ def test_an_allocation_is_left_to_the_launcher_and_a_part_of_it_is_named() -> No
     whole, part = replace(NODES, nodes=3), NODES
     for kind in ("prrte", "orte", "intel", "pals"):
         assert "n1" not in words(kind, whole, allocation=SLURM)
-    assert "-hosts n1,n2,n3" in words("hydra", whole, allocation=SLURM)  # cannot read each list
+    assert shows(words("hydra", whole, allocation=SLURM), "-hosts n1,n2,n3")  # reads no list
     assert "-hosts" not in words("hydra", whole, allocation=PBS)
     for kind in ("prrte", "orte"):
-        assert "--host n1:3,n2:3" in words(kind, part, allocation=SLURM)
+        assert shows(words(kind, part, allocation=SLURM), "--host n1:3,n2:3")
     for kind in ("hydra", "intel"):
         assert "-hosts n1,n2" in words(kind, part, allocation=SLURM)
-    assert "--hosts n1,n2" in words("pals", part, allocation=SLURM)
+    assert shows(words("pals", part, allocation=SLURM), "--hosts n1,n2")
     assert "--requires=hosts:n1,n2" in words("flux", part, allocation=SLURM)
     assert "--requires" not in words("flux", whole, allocation=SLURM)
     assert "--nodelist=n[1-3]" in words("srun", whole, allocation=SLURM)
-    assert words("intel", part, allocation=SLURM).startswith("-launcher slurm -hosts n1,n2 ")
+    assert shows(words("intel", part, allocation=SLURM), "-launcher", "-hosts n1,n2")
     many = replace(SLURM, hosts=tuple(f"n{n}" for n in range(30000)))
     assert "-hosts" not in words("hydra", Layout(30000, 1), allocation=many)
 

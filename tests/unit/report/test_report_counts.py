@@ -72,7 +72,7 @@ def test_chance_is_weighed_where_cells_were_called() -> None:
     few = tuple(replace(g, by_chance=0.01) for g in comparison.groups)
     assert shows(tally(replace(comparison, groups=few)), "chance alone", "call fewer", "0.1")
     none = with_verdicts(*[OPEN] * 5).comparison
-    assert tally(none) == "0 faster, 0 slower, 0 equivalent, 4 inconclusive cells"
+    assert shows(tally(none), "0 faster", "0 slower", "0 equivalent", "4 inconclusive")
 
 
 # ------------------------------------------------------------------ intervals that say nothing

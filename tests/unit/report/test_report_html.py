@@ -163,7 +163,7 @@ def test_all_figures_are_in_the_page_once(page: Page) -> None:
     boxes = [a for a in page.all("details") if a.get("class") == "all"]
     assert [a["data-section"] for a in boxes] == [str(n) for n in range(6)]
     assert all("hidden" in a for a in boxes)
-    assert "mpigraft compare --markdown --full prints every figure" in page.words
+    assert shows(page.words, "mpigraft compare --markdown --full")
 
 
 def test_evidence_shows_the_printed_line_and_the_fix(page: Page) -> None:
@@ -347,7 +347,7 @@ def test_a_benchmark_without_sizes_has_one_chart() -> None:
 def test_a_single_configuration_shows_its_own_values() -> None:
     text = body_of(single_data())
     assert text.count('<table class="figures">') == 2
-    assert f"{BASELINE} at native:latency on 1x2: latency in us, lower is better" in text
+    assert shows(text, BASELINE, "native:latency", "1x2")
     assert "0 cells" not in text
     assert '<table class="glance">' not in text
     Page(html.render_html(single_data()))

@@ -24,6 +24,7 @@ from mpigraft.core.model import Finding, LaunchState, Level, Noise, Verdict
 from mpigraft.report import cost, findings, headline, markdown, terminal
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
+from tests.builders.messages import shows
 from tests.builders.reports import BASELINE, campaign_data, olivia, single_data, small_data
 
 RECORDED = Path(__file__).parents[2] / "data/report"
@@ -160,7 +161,7 @@ def test_an_empty_comparison_is_reported() -> None:
     assert "only one has values" in text
     assert "0 faster" not in text
     assert "0 cells" not in text
-    assert "6 rounds; nothing to compare" in text
+    assert shows(text, "6 rounds", "nothing to compare")
 
 
 def test_a_single_configuration_shows_its_own_values() -> None:
@@ -193,9 +194,9 @@ def test_the_campaign_is_honest_about_itself() -> None:
     noise = (Noise("native:latency", "1x2", 0.03, 0.15, 1, 12),)
     data = replace(data, comparison=replace(data.comparison, noise=noise))
     line = cost.precision(data).line
-    assert line.startswith("6 rounds; a typical cell is known to ±15 %; ")
-    assert "1 of 12 false verdicts" in line
-    assert line.endswith("±5 % needs about 54 rounds (22 min)")
+    assert shows(line, "6 rounds", "±15 %")
+    assert shows(line, "1 of 12", "false")
+    assert shows(line, "±5 %", "54 rounds", "22 min")
 
 
 def test_a_campaign_that_knows_nothing_says_so_and_asks_for_no_days() -> None:
@@ -216,10 +217,7 @@ def test_more_rounds_have_a_price() -> None:
     )
     one = replace(data.comparison, groups=(replace(group, cells=cells),))
     text = cost.deciding(replace(data, comparison=one))
-    assert text == (
-        "20 rounds (8 min) would decide half of the inconclusive cells, "
-        "40 rounds (17 min) nine in ten"
-    )
+    assert shows(text, "20 rounds", "8 min", "40 rounds", "17 min")
     decided = tuple(replace(c, verdict=Verdict.FASTER) for c in cells)
     none = replace(data.comparison, groups=(replace(group, cells=decided),))
     assert cost.deciding(replace(data, comparison=none)) == ""
@@ -293,18 +291,16 @@ def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:
         ("c", Verdict.SLOWER, 2.0),
     )
     first, second, third = headline.headline(data.comparison)
-    assert (
-        first == f"Largest gain over {BASELINE}: b, faster on every curve, by 4.00x over all sizes."
-    )
+    assert shows(first, "Largest gain", BASELINE, "b", "4.00x")
     assert "a (2.00x)" in second
-    assert third == "Slower: c on 1 of 1 curves."
+    assert shows(third, "Slower", "c", "1 of 1 curves")
 
 
 def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
     data = curves(("a", Verdict.SLOWER, 2.0), ("b", Verdict.INCONCLUSIVE, 0.5))
     assert headline.headline(data.comparison)[0].startswith(f"Stay with {BASELINE}")
     (line,) = headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)).comparison)
-    assert line == "No verdict on 1 of 1 curve: no look has called it."
+    assert shows(line, "No verdict", "1 of 1")
 
 
 # ------------------------------------------------------------------ trouble
@@ -316,7 +312,7 @@ def test_a_mismatch_without_its_own_finding_is_an_error() -> None:
     wrong = replace(record, evidence=replace(record.evidence, ok=False, asked="x", ran="y"))
     found = findings.report_findings(replace(data, evidence=(wrong, *data.evidence[1:])))
     assert found[0].level is Level.ERROR
-    assert found[0].message == f"{BASELINE} (1x2): requested x, ran y"
+    assert shows(found[0].message, BASELINE, "1x2", "x", "y")
 
 
 def test_a_shared_finding_is_reported_once() -> None:
@@ -363,7 +359,7 @@ def test_failed_launches_are_counted_with_the_first_finding() -> None:
         f for f in findings.report_findings(replace(data, launches=broken)) if f.code == "timed-out"
     ]
     assert len(found) == 1
-    assert found[0].message.endswith("2 of 6 launches: timeout; the first: was hung: ended")
+    assert shows(found[0].message, "2 of 6 launches", "timeout")
     assert found[0].fix == "look at it"
 
 
@@ -396,4 +392,4 @@ def test_a_finding_of_many_allocations_and_layouts_names_each_once() -> None:
         if f.code == "lane-other"
     )
     name = next(c.id for c in data.configurations if c.key == first.configuration)
-    assert found.message == f"{name} (2x1, 2x2): one-sided went by rdma"
+    assert shows(found.message, name, "2x1", "2x2", "one-sided", "rdma")

@@ -19,6 +19,7 @@ from mpigraft.selection.fit_alternatives import (
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.fits import own
 from tests.builders.guests import C_SYMBOLS, a_guest, a_program, library
+from tests.builders.messages import shows
 
 OMPI, MPICH, INTEL = "mpigraft get openmpi", "mpigraft get mpich", "mpigraft get intel"
 OMPI_4 = f"{OMPI} --version 4.1.8"
@@ -63,18 +64,17 @@ def test_those_that_pass_the_check_fit() -> None:
 def test_a_fitting_mpi_is_named_first_and_nothing_to_fetch() -> None:
     no = CheckFailed("it does not fit", fix="build it anew")
     suggest_mpis(no, ["a@1", "b@2", "c@3", "d@4", "e@5"], [OMPI])
-    assert no.fix == ("--mpi a@1 fits, which was checked; so do b@2, c@3, d@4; else build it anew")
+    assert shows(no.fix, "--mpi a@1", "b@2", "c@3", "d@4")
     other = CheckFailed("it does not fit")
     suggest_mpis(other, ["a@1", "b@2"], [])
-    assert other.fix == "--mpi a@1 fits, which was checked; so does b@2"
+    assert shows(other.fix, "--mpi a@1", "b@2")
 
 
 def test_where_none_fits_the_message_names_what_can_be_fetched() -> None:
     no = CheckFailed("it does not fit", fix="build it anew")
     suggest_mpis(no, [], [OMPI, OMPI_4])
-    assert no.fix == (
-        "build it anew; no other MPI of this machine does; `mpigraft get openmpi` or "
-        "`mpigraft get openmpi --version 4.1.8` fetches one for such programs"
+    assert shows(
+        no.fix, "no other MPI", "mpigraft get openmpi", "mpigraft get openmpi --version 4.1.8"
     )
     other = CheckFailed("it does not fit")
     suggest_mpis(other, [], [])
@@ -176,7 +176,7 @@ def test_other_ways_stay(fix: str) -> None:
 def test_flags_have_their_own_names() -> None:
     error = CheckFailed("no", fix="-n 2 starts fewer; --no-proof starts it; --replace mpi")
     drop_forbidden_fixes(error, {"ranks": "a:1", "proof": "a:2"})
-    assert error.fix.startswith("--replace mpi; ask those")
+    assert shows(error.fix, "--replace mpi")
 
 
 def test_every_wheel_is_one_that_get_offers() -> None:
