@@ -102,7 +102,7 @@ def _surroundings(start: Start) -> Surroundings:
 
 
 def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written again; None where there is none."""
+    """Return a stamp that changes when a file is written again; None where there is none."""
     if path is None:
         return None
     try:
@@ -113,7 +113,7 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
 
 
 def _output(launched: Launched, path: Path | None, before: tuple[int, int, int] | None) -> bytes:
-    """Return what has the figure: standard output, or a file that this launch wrote. Raises
+    """Read the output with the figure: standard output, or a file that this launch wrote. Raises
     UsageError for a file that is not there, or that another launch has left behind."""
     if path is None:
         return launched.completed.stdout

@@ -151,7 +151,7 @@ def _severity(rows: Iterable[Clash]) -> tuple[int, int]:
 
 
 def findings_of(choice: VersionChoice, versions: Mapping[str, str]) -> list[Finding]:
-    """Return what is known of these versions together. Raises CheckFailed for what cannot work."""
+    """Return the known clashes of these versions. Raises CheckFailed for what cannot work."""
     findings = []
     for row in choice.met(versions):
         pair = [_named(choice, name, versions) for name in (row.package, row.other)]

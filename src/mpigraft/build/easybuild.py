@@ -171,9 +171,9 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def own_rows(folders: BuildFolders) -> dict[str, str]:
-    """Return what else a build sets. EasyBuild leaves a folder where temporary files go, despite
-    --tmpdir, and prints late into a pipe. It always tries to fetch a script (config.guess), so with
-    a folder of sources the network is closed to it."""
+    """Return the other variables of a build. EasyBuild leaves a folder where temporary files go,
+    despite --tmpdir, and prints late into a pipe. It always tries to fetch a script (config.guess),
+    so with a folder of sources the network is closed to it."""
     rows = {
         "TMPDIR": str(folders.temporary),
         "PYTHONUNBUFFERED": "1",
@@ -187,7 +187,7 @@ def own_rows(folders: BuildFolders) -> dict[str, str]:
 
 
 def _guard() -> list[str | Path]:
-    """Return what ends EasyBuild and all that it started when this process is killed."""
+    """Return the words that end EasyBuild and its children when this process is killed."""
     guard = Natives.guard_for(platform.machine())
     if guard is None:
         return []

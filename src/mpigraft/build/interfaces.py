@@ -49,7 +49,7 @@ def _abi_of(soname: str) -> str:
 
 
 def _fix(interface: str, plan: BuildPlan, present: set[str]) -> str:
-    """Return what to do for an interface that a plan lacks."""
+    """Advise on an interface that a plan lacks."""
     package, version = plan.steps[-1].package, plan.steps[-1].version
     able = [
         v for v in package.versions if any(o.package == interface for o in package.options_of(v))

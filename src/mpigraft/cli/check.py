@@ -123,7 +123,7 @@ def _single_spec(specs: Sequence[str]) -> str:
 
 
 def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
-    """Return what report/schemas/check.json describes."""
+    """Return the document of report/schemas/check.json."""
     from mpigraft.core.serialize import plain
 
     label = plain(verdicts.guest)

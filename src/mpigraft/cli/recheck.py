@@ -210,7 +210,7 @@ def _reference(store: Store, name: str, machine: Machine, accept: bool) -> Campa
 def _spec(
     store: Store, reference: CampaignRecord | None, machine: Machine, minutes: float
 ) -> CampaignSpec:
-    """Return what to measure: the same as then in as many rounds as fit, or a quick campaign."""
+    """Return the request: that of the good state in as many rounds as fit, or a quick campaign."""
     from mpigraft.analysis import recheck_rounds
     from mpigraft.bench import repeated_spec
     from mpigraft.request import CampaignSpec

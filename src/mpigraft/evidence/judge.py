@@ -193,7 +193,7 @@ def _assess_all(
 
 
 def _label(traffic: Sequence[TrafficFinding], *, ended: bool, alone: bool) -> str:
-    """Return what ran; empty for a launch that failed before another lane was printed."""
+    """Name the lanes that ran; empty for a launch that failed before another lane was printed."""
     if ended:
         return lane_label(traffic) or (ALONE if alone else "not known")
     against = any(h.proof.standing is ProofStatus.CONTRADICTED for h in traffic)

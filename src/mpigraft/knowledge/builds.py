@@ -103,7 +103,7 @@ class Option:
         return (not self.beside or self.beside in present) and self.without not in present
 
     def words(self, present: Collection[str]) -> tuple[str, ...]:
-        """Return what configure gets where all these are present."""
+        """Return the words for configure where all these are present."""
         return self.present if not self.package or self.package in present else self.absent
 
 

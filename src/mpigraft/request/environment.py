@@ -228,7 +228,8 @@ def _not_there(entries: list[str]) -> str:
 
 
 def _bound_or_set(name: str, entries: list[str]) -> str:
-    """Return what brings a search path in. A system's folder is not to be laid over the guest's."""
+    """Advise how to bring a search path in, but for a system's folder, which would hide the
+    guest's."""
     as_it_is = f"--env {name}=... as it is" if not _secret(name) else "a name that is no secret's"
     able = [e for e in entries if e.startswith("/") and not _of_system(e) and _there(e)]
     if able != entries or len(entries) > MOST_BINDS:

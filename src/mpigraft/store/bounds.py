@@ -78,7 +78,7 @@ def parse_json(text: Any) -> Any:
 
 
 def decompress(data: bytes, most: int = MOST_UNPACKED) -> bytes:
-    """Return what zlib compressed. Raises zlib.error or ValueError for damage, and for more than
+    """Decompress data of zlib. Raises zlib.error or ValueError for damage, and for more than
     `most` bytes."""
     stream = zlib.decompressobj()
     whole = stream.decompress(data, most + 1)

@@ -144,7 +144,7 @@ class Seals:
             self.rows.update(str(one) for one in document["digests"])
 
     def break_at(self, row: Row) -> str:
-        """Return what was changed in a row; empty: nothing, or an export of before has no
+        """Describe changes in a row; empty: nothing, or an export of before has no
         digests."""
         if not self.known:
             return ""

@@ -206,7 +206,7 @@ class Book:
         return most if most < len(table.data) else 0
 
     def _notes(self, table: ImportTable, key: str) -> tuple[str, ...]:
-        """Return what is odd about the table beside what is there already."""
+        """Compare the table with stored ones, and report what is odd."""
         notes = []
         other = self._holders.get(table.digest, key)
         if other != key:

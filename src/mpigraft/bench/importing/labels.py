@@ -52,7 +52,7 @@ def _lines(data: bytes, label: re.Pattern[bytes], path: str) -> bytes:
 
 
 def _command(label: re.Pattern[bytes]) -> str:
-    """Return what takes the lines of rank 0, without their labels."""
+    """Make the function that takes the lines of rank 0, without their labels."""
     expression = {
         0: r"^\[[^]]*,0\]\(\[[^]]*\]\)*<std[^>]*>:* \{0,1\}",
         1: r"^ *0*0: \{0,1\}",

@@ -86,7 +86,7 @@ class Campaign:
         return tuple(b for b in self.benchmarks if b.suite == NATIVE and b.name not in ALONE)
 
     def programs(self, configuration: Configuration, layout: Layout) -> tuple[str, ...]:
-        """Return what a round starts of a configuration on a layout (Step.program)."""
+        """List the programs that a round starts of a configuration on a layout (Step.program)."""
         own = [b for b in self.benchmarks if b.suite == NATIVE and b.name in ALONE]
         own += [
             start.benchmark
@@ -114,7 +114,7 @@ class Campaign:
         return {s.benchmark.key: (s.tool.source, *s.tool.words) for s in own}
 
     def benchmarks_of(self, step: Step) -> tuple[Benchmark, ...]:
-        """Return what a launch measures."""
+        """Return the benchmarks of a launch."""
         return (Benchmark.parse(step.program),) if step.program else self.native
 
     def command_lines(self, configuration: Configuration) -> list[dict[str, object]]:

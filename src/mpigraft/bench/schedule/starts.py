@@ -135,7 +135,7 @@ class _Planner:
         raise no
 
     def _rows(self, benchmark: Benchmark, configuration: Configuration) -> tuple[EnvRow, ...]:
-        """Return what ranks of an application get besides."""
+        """Return the further variables of an application's ranks."""
         own = (app for app in self.spec.app if benchmark.key == f"app:{app.name}")
         return tuple(row for app in own for row in self.environments.rows(app, configuration))
 

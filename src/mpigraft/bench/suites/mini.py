@@ -126,7 +126,7 @@ def _prepare(benchmark: Benchmark, spec: CampaignSpec, layout: Layout) -> None:
 
 
 def _shown(option: str) -> str:
-    """Return what an option takes, as a person reads it."""
+    """Describe the values that an option takes."""
     return {NUMBER: "N", EXTENTS: "AxBx..."}.get(OPTIONS[option], OPTIONS[option])
 
 

@@ -117,7 +117,7 @@ class ProgramSuite(Protocol):
         yet."""
 
     def missing(self, benchmark: Benchmark, spec: CampaignSpec) -> str:
-        """Return what a person should do where no program was found."""
+        """Return advice for a suite without programs."""
 
     def words(
         self, benchmark: Benchmark, tool: Tool, spec: CampaignSpec, layout: Layout

@@ -77,7 +77,7 @@ class RankFiles:
         return next((path for path in paths if self.is_program(path)), None)
 
     def read(self, path: str) -> bytes:
-        """Return what a file begins with; nothing of one that cannot be read."""
+        """Read the beginning of a file; nothing of one that cannot be read."""
         try:
             return self.root.read(path, MAX_PROGRAM)
         except (OSError, RootError):

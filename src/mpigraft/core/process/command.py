@@ -334,7 +334,7 @@ def children(pid: int) -> list[int]:
 
 
 def _listed_children(pid: int) -> list[int] | None:
-    """Return what the kernel lists; None where it was built without CONFIG_PROC_CHILDREN.
+    """Return the children that the kernel lists; None if it lacks CONFIG_PROC_CHILDREN.
 
     Reading all of /proc instead costs 0.1 s on a login node with thousands of processes.
     """

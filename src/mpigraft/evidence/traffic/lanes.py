@@ -95,7 +95,7 @@ def expected(classes: frozenset[Peer]) -> Counter[tuple[Kind, Peer]]:
 
 
 def claims_of(signs: Iterable[Sign], kind: Kind, peer: Peer) -> set[str]:
-    """Return what the signs of a lane say of the wire: "bytes" have to cross it, or "none" may."""
+    """Return what the signs of a lane require of the wire: "bytes" must cross it, or "none" may."""
     due = (s for s in signs if s.proves and (s.kind, s.peer) == (kind, peer))
     return {sign.wire for sign in due if sign.wire}
 
@@ -115,7 +115,7 @@ def wire_state(phase: ProbePhase | None, classes: frozenset[Peer]) -> Wire | Non
 
 
 def differing_parts(phase: ProbePhase) -> str:
-    """Return what crossed of each part, where parts or hosts of a phase went unlike ways; else
+    """Describe what crossed of each part, where parts or hosts of a phase went unlike ways; else
     empty."""
     parts = _parts(phase)
     states = {_part_state(part) for part in parts}

@@ -199,7 +199,7 @@ def _mapped(job: Job, program: Path) -> list[Path]:
 def _kept_job(
     key: str,
 ) -> tuple[Configuration, Layout, Placement, Allocation, Natives] | None:
-    """Return what a job was to be; None where that is gone, or another version's."""
+    """Return the plan of a kept job; None where that is gone, or another version's."""
     what: Any = cache.get(KIND, key)
     try:
         return (
@@ -214,7 +214,7 @@ def _kept_job(
 
 
 def nodes_findings(key: str) -> tuple[Finding, ...]:
-    """Return what of its nodes keeps the job kept under `key` from running."""
+    """Report what keeps the job under `key` from running on its nodes."""
     if (kept := _kept_job(key)) is None:
         return ()
     configuration, layout, _, allocation, natives = kept

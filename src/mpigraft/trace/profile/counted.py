@@ -87,7 +87,7 @@ class Counted:
         return min(self.runs_s)
 
     def ticks_in(self, thread: ThreadCounts, routine: str) -> int:
-        """Return what a thread spent in a routine, with the call that has not returned."""
+        """Return a thread's time in a routine, with the call that has not returned."""
         row = thread.routines.get(routine)
         inside = self.since(thread) if thread.current == routine else 0
         return (row.ticks if row else 0) + inside

@@ -138,7 +138,7 @@ def read_record(file: RecordFile, path: Path) -> CallRecord:
 
 
 def collect_ranks(folder: Path, ranks: int = 0) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
-    """Return what the ranks of a launch wrote into a folder, in their order, and notes about what
+    """Read the files of a launch's ranks in a folder, in their order, and notes about what
     of the job is not in it. `ranks` were requested; 0: as many as its largest world has. Raises
     UsageError where it is not what ranks write, or not of all of them."""
     worlds = sort_counts(read_counts(folder), ranks)
