@@ -56,7 +56,7 @@ def recipe_digests(plan: BuildPlan) -> dict[str, str]:
 
 def standing(step: BuildStep, plan: BuildPlan, folders: BuildFolders, recipe: str) -> Standing:
     """Look at how far a package is. Raises UsageError for one that was built in another way, and
-    for a folder that no build of ours made."""
+    for a folder that mpigraft did not build."""
     module = module_name(step, plan)
     root = folders.prefix / "software" / module
     record = read_record(folders.records / file_name(module))

@@ -181,7 +181,7 @@ def _refuse(tally: ImportTally, paths: Sequence[Path]) -> None:
     total = sum(tally.counts.values())
     codes = {error.code for _, error in tally.refused}
     if tally.refused and (total == 1 or codes == {"import-no-configuration"}):
-        raise tally.refused[0][1]  # what is the same for all of them is said once
+        raise tally.refused[0][1]  # the same error for all of them is printed once
     for name, error in tally.refused[:LISTED]:
         message = error.message if name in error.message else f"{name}: {error.message}"
         common.tell(f"refused: {message}")

@@ -90,7 +90,7 @@ def command(
 
 
 def _factor(gaps: str) -> str:
-    """Return the factor as it was typed. Raises UsageError for what is none."""
+    """Return the factor as it was typed. Raises UsageError for anything else."""
     try:
         good = gaps == "none" or 0 <= float(gaps) <= MOST_GAPS
     except ValueError:

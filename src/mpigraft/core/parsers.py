@@ -28,7 +28,7 @@ class TooMuch(ValueError):
 
 
 def parse_python(data: bytes) -> ast.Module:
-    """Parse a source. Raises SyntaxError for what is none, and ValueError for one with too much."""
+    """Parse a source. Raises SyntaxError, and ValueError for one with too much."""
     marks = len(data) - len(data.translate(None, MARKS))
     if marks > MAX_MARKS:
         raise TooMuch(f"more than {MAX_MARKS:,} operators, commas and lines")
@@ -43,7 +43,7 @@ def parse_python(data: bytes) -> ast.Module:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML. Raises ValueError for what is none, TooMuch for one with too much."""
+    """Parse TOML. Raises ValueError, and TooMuch for a text with too much."""
     if len(text) > MAX_TOML:
         raise TooMuch(f"more than {MAX_TOML:,} bytes of TOML")
     if deep := DOTTED.search(text):

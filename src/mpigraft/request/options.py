@@ -140,7 +140,7 @@ def with_options(request: Spec, values: Mapping[str, object]) -> Spec:
 
 
 def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:
-    """Return the table and the text of a TOML file. Raises UsageError for what is none."""
+    """Return the table and the text of a TOML file. Raises UsageError if it is not TOML."""
     try:
         text = data.decode("utf-8")
         return parse_toml(text), text

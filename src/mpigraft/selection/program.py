@@ -35,7 +35,7 @@ Processes = tuple[HostProgram, ...]  # one of them has to fit
 
 @dataclass(frozen=True, slots=True)
 class _MpiForProgram:
-    """An MPI for a program: the rows with which its ranks load it; or why that is none."""
+    """An MPI for a program: the rows with which its ranks load it; or why it is not suitable."""
 
     mpi: MpiInstall
     rows: tuple[EnvRow, ...] = ()

@@ -1,4 +1,4 @@
-"""One file as tables: what its name, its content and the flags say of it, which must agree."""
+"""Read one file as tables. Its name, its content and the flags must agree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MARKS = {  # what only one suite prints
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What the flags say of the files. Empty or 0: nothing."""
+    """What the flags say about the files. Empty or 0: nothing."""
 
     configuration: str = ""
     campaign: str = ""

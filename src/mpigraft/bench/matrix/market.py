@@ -32,7 +32,7 @@ class SparseMatrix:
 
 
 def read_market(path: Path) -> SparseMatrix:
-    """Read a matrix; duplicate entries are added up. Raises UsageError for what is none, is not
+    """Read a matrix; duplicate entries are added up. Raises UsageError if it is no matrix, is not
     square, or has a row without its diagonal, for which there is no ILU(0)."""
     data = _content(path)
     banner, _, rest = data.partition(b"\n")

@@ -29,7 +29,7 @@ def requested_benchmarks(spec: CampaignSpec) -> tuple[Benchmark, ...]:
 
 
 def _like(benchmark: Benchmark, suite: str) -> Benchmark:
-    """Return the same, timed like another suite's: of ours, unless its own options say how."""
+    """Return the same, timed like another suite's: native ones, unless their options say how."""
     if benchmark.suite != NATIVE or "like" in dict(benchmark.options):
         return benchmark
     return replace(benchmark, options=tuple(sorted((*benchmark.options, ("like", suite)))))

@@ -1,4 +1,4 @@
-"""Mini-apps: small applications of ours that measure an MPI as real ones do.
+"""Mini-apps: our own small applications, which use an MPI as real ones do.
 
 One program, `mpigraft-mini`, has all of them and checks its own results against a serial solution.
 A launch gives the time of an iteration and of each of its parts.

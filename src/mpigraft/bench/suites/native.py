@@ -40,7 +40,7 @@ SHOWN = 5  # sizes that a finding lists
 def parse(
     data: bytes, *, source: str, suite: str = "native", metrics: Mapping[str, Metric] | None = None
 ) -> Parsed:
-    """Measurements of one run of mpigraft-bench, or of a program of ours that prints as it does.
+    """Parse one run of mpigraft-bench, or of another of our programs with the same output.
 
     A missing end, an empty output and several worlds are findings of level error. Raises
     UsageError for a record that is not JSON, lacks a key, has a number that is not finite, or

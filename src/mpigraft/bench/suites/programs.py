@@ -74,7 +74,7 @@ class Tool:
     rows: tuple[EnvRow, ...] = ()  # of the environment, for its ranks
     advice: str = ""  # what to do where it does not fit
     whole: bool = False  # whether a launch that failed has no value at all
-    # Writes what its ranks read on a layout, unless it is there. None: they read nothing of ours.
+    # Writes what its ranks read on a layout, unless it is there. None: they read no file of ours.
     prepare: Callable[[Layout], None] | None = field(default=None, compare=False)
 
     def output_on(self, layout: Layout) -> Path | None:

@@ -182,7 +182,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What the baseline's two launches per round say of this machine, per benchmark."""
+    """The noise of this machine, by the baseline's two launches per round, per benchmark."""
 
     benchmark: str
     layout: str

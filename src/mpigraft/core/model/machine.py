@@ -28,7 +28,7 @@ class TransportOffer:
     row: str  # id of the row in knowledge/transports.toml
     usable: bool
     reason: str = ""
-    variant: bool = False  # only for who asks for it by name: another way to have the same lanes
+    variant: bool = False  # only by name: another way to have the same lanes
 
 
 @dataclass(frozen=True, slots=True)

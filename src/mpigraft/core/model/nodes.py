@@ -100,7 +100,7 @@ class Placement:
     vendor: str = ""  # of the GPUs
 
 
-NOWHERE = Placement()  # of no rank it is said where it is to be
+NOWHERE = Placement()  # no rank has a required place
 
 
 @dataclass(frozen=True, slots=True)

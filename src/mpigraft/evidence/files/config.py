@@ -44,7 +44,7 @@ SEPARATORS = re.compile("[:,]")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What ranks find besides their configuration. `cwd` None: an empty folder of ours."""
+    """What ranks find besides their configuration. `cwd` None: our own empty folder."""
 
     cwd: Path | None = None
     environment: tuple[tuple[str, str], ...] | None = None  # None: what a benchmark may have

@@ -25,7 +25,7 @@ def attributed(
     phase: ProbePhase | None, counted_by: Sequence[tuple[str, str]], claims: Collection[str]
 ) -> ProbePhase | None:
     """Count a phase by the ranks' own connections, part by part where they decide. `counted_by`
-    says which interfaces the kernel counts; `claims` are what the lane's signs say of the wire."""
+    says which interfaces the kernel counts; `claims` is what the lane's signs require of it."""
     netdevs = tuple(name for name, by in counted_by if by == NETDEV)
     if phase is None or not netdevs:
         return phase

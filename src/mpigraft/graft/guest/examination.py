@@ -262,7 +262,7 @@ def _examine_words(
     libraries = (*command.certain, *command.possible)
     searched = Searched((), libraries, ())
     label = label_of(opened, command.programs, searched)
-    if command.kind is not CommandKind.MPI:  # what is checked in its place is a program of ours
+    if command.kind is not CommandKind.MPI:  # our own program is checked in its place
         label = replace(label, programs=())
     covers = covers_of(root, label, (*command.programs, *libraries, *command.sources))
     guest = Guest(label, root, libraries, command.possible, covers=covers)

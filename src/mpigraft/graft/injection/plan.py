@@ -143,7 +143,7 @@ def _data(given: PlanInput) -> tuple[Copy, ...]:
 
 
 def _of_mpi(given: PlanInput, path: Path, name: str) -> Copy:
-    """Plan the copy of a program of ours that searches for MPI in the graft, else under the name
+    """Plan the copy of one of our programs that searches for MPI in the graft, else under the name
     that the guest's own has (Debian's libmpich.so.12)."""
     copy = Copy(str(path), name, file_digest(path), edit=True)
     if given.whole:
@@ -155,7 +155,7 @@ def _of_mpi(given: PlanInput, path: Path, name: str) -> Copy:
 
 
 def _other_programs(natives: Natives) -> tuple[Copy, ...]:
-    """Return programs and libraries of ours that need no MPI."""
+    """Return our programs and libraries that need no MPI."""
     others = [(natives.witness, WITNESS), (natives.gpu_select, GPU_SELECT), (natives.relay, RELAY)]
     others += [(natives.trace, TRACE)] if natives.trace else []
     return tuple(Copy(str(path), name, file_digest(path)) for path, name in others)

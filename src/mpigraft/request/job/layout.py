@@ -16,7 +16,7 @@ NUMBER = re.compile(r"0*([1-9][0-9]{0,5})")  # to layouts.MOST; int() refuses 50
 def mpmd_programs(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[MpmdProgram, ...]]:
     """Return the first program and the others: `a x : -n 2 b y : --ranks-per-node 1 c`. A colon
     without a count behind it is a word of the program's own, since programs may have such arguments
-    and a job must not fall apart by them. Raises UsageError for a count that is none, and a program
+    and a job must not fall apart by them. Raises UsageError for a bad count, and a program
     that is missing."""
     begins = [
         n

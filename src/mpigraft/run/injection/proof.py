@@ -110,7 +110,7 @@ def prove_injection(
     environ: Mapping[str, str],
 ) -> InjectionProof:
     """Start a program on two ranks with the generation that is on, and without a launcher; then
-    what imports mpi4py, and a program of ours that calls MPI_Comm_spawn. Judge what they mapped.
+    what imports mpi4py, and our own program that calls MPI_Comm_spawn. Judge what they mapped.
 
     `request`: a transport, and the stack with a program that has its MPI from this override.
     libfabric or UCX alone is proven with the stack's own MPI. Raises UsageError where none is

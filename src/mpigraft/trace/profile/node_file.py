@@ -113,7 +113,7 @@ class RankSlot:
 
 def read_node_file(path: Path) -> tuple[RankSlot, ...]:
     """Read the slots of all ranks of a node. Raises UsageError for a file that cannot be read, is
-    none of ours, or is damaged."""
+    not ours, or is damaged."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

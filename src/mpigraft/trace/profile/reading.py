@@ -1,4 +1,4 @@
-"""Read a profile from a file: a document of ours, or a report of another tool."""
+"""Read a profile from a file: our own document, or a report of another tool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = b"mpiP", b"MPI rank", b"##IPM", b"CrayPat"  # words of each kind of repor
 
 
 def is_profile(path: Path) -> bool:
-    """Return whether a file is a profile of ours or of a tool that is known."""
+    """Return whether a file is our profile or a known tool's."""
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return False

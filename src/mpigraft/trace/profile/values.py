@@ -119,7 +119,7 @@ class Profile:
     each: tuple[RankUse, ...] = ()
     peers: tuple[PeerTraffic, ...] = ()
     sites: tuple[CallSite, ...] = ()
-    notes: tuple[str, ...] = ()  # what was not counted, or is to be known of the figures
+    notes: tuple[str, ...] = ()  # on what was not counted, and on the figures
     exit_code: int | None = None
     labels: tuple[tuple[str, str], ...] = field(default=())  # MPI, transport, layout
     others: tuple[Profile, ...] = ()  # of other worlds that ran in the job

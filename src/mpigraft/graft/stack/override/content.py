@@ -2,8 +2,8 @@
 
 Programs of a stack find by its folders what they need by name: the MPI's bindings, and nothing
 else. All else that the MPI brings is in a folder of the generation that no program searches,
-under names and with symbols of its own, so that no program gets another library than before. No
-launcher of ours starts these programs, so each copy needs a small library, which answers in place
+under names and with symbols of its own, so that no program gets another library than before. The
+launcher of these programs is not ours, so each copy needs a small library, which answers in place
 of getenv() what the MPI's environment has to be (native/preload/settings.c). Compiled-in paths were
 rejected: they lead to the host's own plugins, which need the host's own libraries beside the
 copies. Setting the process's environment was rejected: what the program starts inherited it.

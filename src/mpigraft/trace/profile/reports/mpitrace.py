@@ -1,6 +1,6 @@
 """Profiles of IBM's mpitrace: mpi_profile.JOB.RANK.
 
-Each file is of one rank; that of rank 0 has the times of all ranks too. What is said of routines
+Each file is of one rank; that of rank 0 has the times of all ranks too. The part on routines
 is this rank's alone.
 """
 
