@@ -1,4 +1,4 @@
-"""What tells cheaply that a file is not the one it was, or that the kernel started anew.
+"""Notice cheaply that a file was replaced, or that the kernel started anew.
 
 Standard library only, and no pathlib: the second start of a job imports this.
 """

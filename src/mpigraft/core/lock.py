@@ -78,7 +78,7 @@ def campaign_lock(name: str = NAME, host: str = "this host") -> Iterator[None]:
 
 
 def _holder(name: str) -> str:
-    """Return who holds the lock, as far as the kernel tells: pid, user and command line."""
+    """Return who holds the lock, as far as the kernel shows it: pid, user and command line."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:

@@ -81,7 +81,7 @@ def list_changes(
 
 def what_changed(rows: Iterable[FactChange]) -> tuple[str, ...]:
     """Name each change once, the machine's first: `kernel 6.1 -> 6.12`. Contents of libraries are
-    named where nothing else tells of them."""
+    named where nothing else shows them."""
     changed = [row for row in rows if row.changed]
     plain = [row for row in changed if not row.name.startswith(CONTENTS)]
     texts = [f"{row.name} {row.old} -> {row.new}" for row in plain or changed]

@@ -164,7 +164,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells cheaply that a file is not what it was. All zero: it was not there."""
+    """A cheap sign that a file changed. All zero: it was not there."""
 
     path: str
     device: int

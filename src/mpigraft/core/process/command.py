@@ -207,7 +207,7 @@ class _Drain(threading.Thread):
 
 
 class _Runs:
-    """The runs of this process that go on now, to tell their orphans from other children.
+    """The current runs of this process, to separate their orphans from other children.
 
     An orphan is a child of this process that it did not start, of another session than its own
     (every run has its own), and born since the runs began. While several runs go on in threads

@@ -25,7 +25,7 @@ WORD = re.compile(r"[^,|;+/()\s]+")
 
 
 def counters(stdout: str) -> tuple[tuple[str, str], ...]:
-    """(interface, who counted its bytes) as the probe tells it; empty: it did not."""
+    """(interface, who counted its bytes) by the probe's record; empty: unknown."""
     for idle in records(stdout, IDLE):
         counted_by = idle.get("counters")
         if isinstance(counted_by, dict):

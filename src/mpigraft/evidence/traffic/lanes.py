@@ -205,7 +205,7 @@ def find_sign(sign: Sign, output: Iterable[OutputLine]) -> PrintedSign | None:
 
 
 def lane_name(printed: Sequence[PrintedSign]) -> str:
-    """Return one name for what several signs tell: `lnx (shm+lo)`."""
+    """Return one name for the lanes of several signs: `lnx (shm+lo)`."""
     lanes = list(dict.fromkeys(s.lane for s in printed if s.sign.lane and s.lane))
     if not lanes:
         return ""

@@ -126,7 +126,7 @@ def records(stdout: str, start: str) -> Iterator[dict[str, Any]]:
 
 
 def _idle_rate(stdout: str) -> float | None:
-    """Return bytes per second that other programs send, None where the probe did not tell."""
+    """Return bytes per second that other programs send, None where the probe has none."""
     rates = [
         sum(count for _, count in _counts(idle["wire"])) / seconds
         for idle in records(stdout, IDLE)

@@ -53,7 +53,7 @@ def check_builds(due: DueLibrary | str, ranks: Sequence[RankRecord]) -> list[Fin
 
 
 def _add_host(own: dict[str, Hosts], here: str, due: DueLibrary) -> None:
-    """Add this node, unless ranks of it tell what it has."""
+    """Add this node, unless records of its ranks have its builds."""
     if any(here in hosts for hosts in own.values()):
         return
     for hosts in own.values():

@@ -56,7 +56,7 @@ def read_witness(folder: Path, ranks: int = 0) -> tuple[RankRecord, ...]:
     """Return the records of a launch of so many ranks, by world and rank: those of other worlds
     that ran in the job have a number. 0 ranks: as many as its largest world has. What cannot be
     read becomes a record of rank -1 whose `library_version` is the reason: `check_witness` makes a
-    finding of it. Nodes of one host name get names that tell them apart."""
+    finding of it. Nodes of one host name get different names."""
     refresh_listing(folder)
     try:
         paths = sorted(p for p in folder.iterdir() if p.suffix == SUFFIX)

@@ -89,7 +89,7 @@ def decide_contents(guest: Guest, abi: MpiAbi, request: GraftRequest) -> GraftCo
 
     The answer is always complete; `check` decides whether it works. Our programs go in too, and
     must run like the guest's. What goes in fits every CPU: the loader is simulated on each level
-    that it tells apart. Raises ElfError or RootError for a program that cannot be read.
+    that it distinguishes. Raises ElfError or RootError for a program that cannot be read.
     """
     state = GraftState(guest, abi, request)
     bare = tuple(load_bare(state, path) for path in state.subjects)

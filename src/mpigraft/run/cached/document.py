@@ -128,7 +128,7 @@ def _stdin(job: Job) -> list[str]:
 def may_be_kept(job: Job) -> bool:
     """Return whether the command line is the same next time: a witness whose path LD_PRELOAD cannot
     take is copied into a folder of this process. Nor is a proof kept that has to come again, or a
-    start that tells of a part of its job."""
+    start that names a part of its job."""
     if job.allocation.component:
         return False
     proven = job.spec.proof and job.configuration.transport is not None

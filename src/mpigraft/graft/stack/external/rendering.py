@@ -101,7 +101,7 @@ def _tcl(text: str) -> str:
 
 
 def render_spack(mpi: MpiInstall) -> str:
-    """Give packages.yaml with the MPI as an external; comments tell how to splice it."""
+    """Give packages.yaml with the MPI as an external; comments show how to splice it."""
     return "\n".join(_spack(mpi, SPACK.get(mpi.family, str(mpi.family)))) + "\n"
 
 

@@ -110,7 +110,7 @@ class OverridePlan:
 
 def settings_name(key: str) -> str:
     """Name our library of a generation. The key is a part of it: every process that runs on the
-    generation maps this file, so its name tells two of the same number apart, on two nodes."""
+    generation maps this file, so its name separates two of the same number, on two nodes."""
     return f"{SETTINGS}{key[:16]}.so"
 
 

@@ -42,7 +42,7 @@ def launcher_scripts(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
 
 
 def _comparison(mpi: MpiInstall, launcher: str) -> Iterator[str]:
-    """Yield the lines that tell of an update of the host, which starts ranks of another release
+    """Yield the lines that report an update of the host, which starts ranks of another release
     each in a world of its own. It is no error: a rebuilt launcher starts them as before."""
     try:
         digest = file_digest(launcher)
