@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.verdicts_synthetic import SHAPES, standard
-from mpigraft.analysis.overtime.good import RECHECK
-from mpigraft.analysis.unpaired.campaigns import compare_campaigns
+from mpigraft.analysis.between_campaigns.campaigns import compare_campaigns
+from mpigraft.analysis.overtime.reference_state import RECHECK
 from mpigraft.core.model import (
     AcrossRule,
     AllocationRecord,

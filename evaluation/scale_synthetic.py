@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mpigraft.analysis import bimodality, drift
-from mpigraft.analysis.growth.laws import LAW_REACH, choose, resampled
+from mpigraft.analysis.rank_scaling.laws import LAW_REACH, choose, resampled
 from mpigraft.core.model import ValueRow
 
 LAWS: dict[str, Callable[[float], float]] = {

@@ -27,7 +27,7 @@ from mpigraft.core.model import (
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.evidence import judge
 from mpigraft.knowledge.transports.match import Facts, resolve_transport
-from mpigraft.launch import Launched, LaunchRequest, prepare_launch
+from mpigraft.launch import LaunchRequest, LaunchResult, prepare_launch
 from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.native.programs import choose_natives
 from testbed.cluster import Cluster
@@ -144,7 +144,7 @@ class Probes:
             ranks = judge.read_witness(Path(folder))
         blind = replace(ended, stdout=without_sockets(ended.stdout))
         evidence, before = (
-            judge.judge_evidence(asked, self.layout, Launched(e, ranks)) for e in (ended, blind)
+            judge.judge_evidence(asked, self.layout, LaunchResult(e, ranks)) for e in (ended, blind)
         )
         return evidence, before
 

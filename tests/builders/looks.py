@@ -33,7 +33,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.process.command import Completed
 from mpigraft.evidence.files.used import Fingerprint
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from mpigraft.native.programs import Natives
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import configurations
@@ -150,8 +150,8 @@ def run(
     """`pipeline.bench` with the launches of `made` on `node`; shares have nodes of their own."""
 
     @contextmanager
-    def starter(*_: object) -> Iterator[Callable[..., Launched]]:
-        yield lambda *_: Launched(Completed(("mpiexec",), 0, b"", b"", 1.0), ())
+    def starter(*_: object) -> Iterator[Callable[..., LaunchResult]]:
+        yield lambda *_: LaunchResult(Completed(("mpiexec",), 0, b"", b"", 1.0), ())
 
     @contextmanager
     def unlocked(_: Allocation) -> Iterator[None]:

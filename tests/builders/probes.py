@@ -33,7 +33,7 @@ from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire, _with_wire, wi
 from mpigraft.evidence.traffic.probe import ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import Sockets
 from mpigraft.knowledge.transports.match import Facts, matching_row, transport
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.configuration import an_mpi
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -192,7 +192,7 @@ def unknown(log: Recorded, name: str) -> bool:
 
 def judged(log: Recorded, asked: str, layout: Layout = LAYOUT) -> Evidence:
     asking = configuration(log.identity, asked, facts_of(log))
-    return judge.judge_evidence(asking, layout, Launched(log.completed, log.ranks))
+    return judge.judge_evidence(asking, layout, LaunchResult(log.completed, log.ranks))
 
 
 def errors(evidence: Evidence) -> list[str]:

@@ -10,7 +10,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.analysis.judgement import Limits
+from mpigraft.analysis.curve_comparison import Limits
 from mpigraft.analysis.reasons import IMPORTED, open_reason
 from mpigraft.core.model import (
     METRICS,

@@ -19,7 +19,7 @@ from mpigraft.core.process.command import run_command
 from mpigraft.discovery import inventory
 from mpigraft.evidence import judge
 from mpigraft.knowledge.transports.match import Facts, resolve_transport, transport_offers
-from mpigraft.launch import Launched, LaunchRequest, prepare_launch
+from mpigraft.launch import LaunchRequest, LaunchResult, prepare_launch
 from mpigraft.native.programs import choose_natives
 
 PAIR = Layout()
@@ -81,7 +81,7 @@ def probe_and_output(
             launch = prepare_launch(request)
             ended = run_command(launch.argv, env=dict(launch.env), cwd=launch.cwd, limit_s=90.0)
             evidence = judge.judge_evidence(
-                asked, layout, Launched(ended, judge.read_witness(witness))
+                asked, layout, LaunchResult(ended, judge.read_witness(witness))
             )
         if not judge.worth_repeating(evidence):
             break

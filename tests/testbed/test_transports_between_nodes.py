@@ -26,7 +26,7 @@ from mpigraft.core.process.command import Completed
 from mpigraft.discovery import inventory
 from mpigraft.evidence import judge
 from mpigraft.knowledge.transports.match import Facts, resolve_transport, transport_offers
-from mpigraft.launch import Launched, LaunchRequest, prepare_launch
+from mpigraft.launch import LaunchRequest, LaunchResult, prepare_launch
 from mpigraft.native.programs import choose_natives
 from testbed.cluster import Cluster
 
@@ -104,7 +104,9 @@ def probed(cluster: Cluster, machine: Machine, asked: Configuration, layout: Lay
         ended = Completed(
             tuple(words), done.returncode, done.stdout.encode(), done.stderr.encode(), 1.0
         )
-        evidence = judge.judge_evidence(asked, layout, Launched(ended, judge.read_witness(witness)))
+        evidence = judge.judge_evidence(
+            asked, layout, LaunchResult(ended, judge.read_witness(witness))
+        )
         if not judge.worth_repeating(evidence):
             break
     return evidence

@@ -21,11 +21,11 @@ from dataclasses import replace
 from functools import partial
 
 from mpigraft.analysis import completion, summary
+from mpigraft.analysis.curve_comparison import JointTest, Limits
 from mpigraft.analysis.curves import PairedCurve
 from mpigraft.analysis.disturbance import undisturbed, withhold_verdicts
 from mpigraft.analysis.grouping import SeriesKey, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import called_curves, campaign_looks, due_looks, looks_taken
-from mpigraft.analysis.judgement import JointTest, Limits
 from mpigraft.analysis.multiplicity import adjusted_p, repeated_metric
 from mpigraft.analysis.noise import limit_of, margins_of, noise_of, pairs_of
 from mpigraft.analysis.statistics import serial

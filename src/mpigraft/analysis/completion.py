@@ -17,9 +17,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.analysis.decision import crossovers
 from mpigraft.analysis.grouping import SeriesKey, SeriesTable
 from mpigraft.analysis.statistics.bootstrap import filled, median_rank
+from mpigraft.analysis.verdict_rules import crossovers
 from mpigraft.core.arrays import Floats, np
 from mpigraft.core.model import (
     Benchmark,

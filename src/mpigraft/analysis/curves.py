@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from mpigraft.analysis import equivalence
-from mpigraft.analysis.decision import CONCLUSIVE, decide, intervals
+from mpigraft.analysis.curve_comparison import Columns, JudgedCurve, Pooled
 from mpigraft.analysis.grouping import Arm, SeriesKey
-from mpigraft.analysis.judgement import Columns, JudgedCurve, Pooled
 from mpigraft.analysis.statistics import bootstrap, serial
 from mpigraft.analysis.statistics.coarseness import steps_of
+from mpigraft.analysis.verdict_rules import CONCLUSIVE, decide, intervals
 from mpigraft.core.arrays import Bools, Ints, np
 from mpigraft.core.model import (
     METRICS,

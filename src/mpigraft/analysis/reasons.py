@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mpigraft.analysis.decision import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.analysis.interim import PLANNED_ONCE
+from mpigraft.analysis.verdict_rules import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, CellGroup, NoVerdict, Verdict
 from mpigraft.core.numbers import size
 
 if TYPE_CHECKING:
-    from mpigraft.analysis.judgement import Limits
+    from mpigraft.analysis.curve_comparison import Limits
 
 OPEN = NoVerdict(Cause.LOOKS, "no look has called it")
 IMPORTED = NoVerdict(Cause.ORDER, "imported runs did not alternate, so the ratio has no interval")

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.analysis.decision import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, SeriesTable
 from mpigraft.analysis.reasons import IMPORTED, reason_of, size_bound
+from mpigraft.analysis.verdict_rules import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.core.arrays import np
 from mpigraft.core.model import (
     CampaignRecord,

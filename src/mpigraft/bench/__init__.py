@@ -6,7 +6,7 @@ Takes a `CampaignSpec` and a machine; writes launches and values to the store. R
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Configuration, Finding, Layout
 from mpigraft.core.process import clean
 from mpigraft.evidence import OWN_SURROUNDINGS, Surroundings
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from mpigraft.native import Natives
 
-Starter = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
+Starter = Callable[[Configuration, Layout, tuple[str, ...], float, bool], LaunchResult]
 Make = Callable[[Surroundings], AbstractContextManager[Starter]]
 MOST_OUTPUT = 64 * 1024 * 1024  # bytes of a file that has a figure
 
@@ -39,7 +39,7 @@ class StepLauncher:
         """Starts ranks in an empty folder, as our own programs are."""
         return self.starters[OWN_SURROUNDINGS]
 
-    def launch(self, step: Step) -> tuple[Launched, LaunchOutcome]:
+    def launch(self, step: Step) -> tuple[LaunchResult, LaunchOutcome]:
         """Start a step, wait, and judge what came of it."""
         spec = self.campaign.spec
         benchmarks = self.campaign.benchmarks_of(step)
@@ -61,7 +61,7 @@ class StepLauncher:
 
         written: list[tuple[str, bytes]] = []
 
-        def read(launched: Launched) -> Parsed:
+        def read(launched: LaunchResult) -> Parsed:
             if tool.whole and not launched.completed.ok:
                 return Parsed(())
             data = _output(launched, path, before)
@@ -91,7 +91,7 @@ def make_launcher(
         yield StepLauncher(campaign, programs, starters)
 
 
-def _succeeded(pattern: str, launched: Launched, data: bytes) -> bool:
+def _succeeded(pattern: str, launched: LaunchResult, data: bytes) -> bool:
     """Return whether a launch printed what a run that is whole prints; or wrote it to its file."""
     texts = (data, launched.completed.stdout, launched.completed.stderr)
     return any(re.search(pattern, clean(text), re.MULTILINE) for text in texts)
@@ -112,7 +112,9 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
     return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
-def _output(launched: Launched, path: Path | None, before: tuple[int, int, int] | None) -> bytes:
+def _output(
+    launched: LaunchResult, path: Path | None, before: tuple[int, int, int] | None
+) -> bytes:
     """Read the output with the figure: standard output, or a file that this launch wrote. Raises
     UsageError for a file that is not there, or that another launch has left behind."""
     if path is None:

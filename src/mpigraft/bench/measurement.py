@@ -33,7 +33,7 @@ from mpigraft.core.model import (
 from mpigraft.core.process import Completed, clean
 from mpigraft.evidence import check_launched
 from mpigraft.knowledge import matching_issues
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from mpigraft.native import NOW, Natives
 from mpigraft.request import CampaignSpec
 
@@ -73,15 +73,15 @@ def native_words(spec: CampaignSpec, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(words if spec.validate else [*words, "--no-validate"])
 
 
-Read = Callable[[Launched], Parsed]  # measurements of a launch; raises UsageError
+Read = Callable[[LaunchResult], Parsed]  # measurements of a launch; raises UsageError
 
 
-def read_native(step: Step, launched: Launched) -> Parsed:
+def read_native(step: Step, launched: LaunchResult) -> Parsed:
     return SUITES["native"].parse(launched.completed.stdout, source=step.configuration.id)
 
 
 def launch_outcome(
-    step: Step, benchmarks: Sequence[Benchmark], launched: Launched, read: Read | None = None
+    step: Step, benchmarks: Sequence[Benchmark], launched: LaunchResult, read: Read | None = None
 ) -> LaunchOutcome:
     """Judge one finished launch and take its values out of its output. What is known to be wrong
     with its nodes is reported before how the launch ended."""
@@ -151,7 +151,7 @@ def launch_record(
     campaign: str,
     allocation: str,
     step: Step,
-    launched: Launched,
+    launched: LaunchResult,
     result: LaunchOutcome,
     states: tuple[NodeState, NodeState],
 ) -> LaunchRecord:

@@ -27,7 +27,7 @@ from mpigraft.bench.schedule.campaign import (
     campaign_record,
     schedule_launches,
 )
-from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work, work
+from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work, program_key
 from mpigraft.bench.stopping import Stops
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
@@ -112,14 +112,18 @@ def run_campaign(
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
         trouble: list[MpigraftError] = []
-        ready = set(_prove(asked, shards.refused(made, here), judge, writer, watch, trouble))
+        ready = set(_prove(asked, shards.refused_arms(made, here), judge, writer, watch, trouble))
         failed: Counter[Work] = Counter()
         for step in steps:
-            pair = shards.pair(step)
+            pair = shards.arm_key(step)
             if time.monotonic() >= asked.deadline:
                 break
             stops.take_looks(step.round)
-            if pair not in ready or pair in stops.pairs or failed[work(step)] >= GIVE_UP_AFTER:
+            if (
+                pair not in ready
+                or pair in stops.pairs
+                or failed[program_key(step)] >= GIVE_UP_AFTER
+            ):
                 continue
             refuse_changed_files(step.configuration, files[pair[0]])
             before = node_state()
@@ -127,7 +131,7 @@ def run_campaign(
             states = (before, node_state())
             kept = measurement.launch_record(record.id, allocation.id, step, ran, outcome, states)
             writer.add_launch(kept, outcome.measurements, {**ran.output, **dict(outcome.files)})
-            failed[work(step)] = 0 if outcome.measurements else failed[work(step)] + 1
+            failed[program_key(step)] = 0 if outcome.measurements else failed[program_key(step)] + 1
             if step.configuration.named and outcome.state is not LaunchState.OK:
                 trouble.append(_trouble(step, outcome))
             watch.launched(step, outcome, ran.completed.wall_s)

@@ -52,13 +52,15 @@ def pending_steps(
     launches: dict[str, list[LaunchRecord]] = defaultdict(list)
     for launch in made.launches:
         launches[nodes.get(launch.allocation, "")].append(launch)
-    out: dict[str, set[Work | Pair]] = {where: {*given_up(r)} for where, r in launches.items()}
+    out: dict[str, set[Work | Pair]] = {
+        where: {*abandoned_programs(r)} for where, r in launches.items()
+    }
     for record in made.evidence:
         if not record.evidence.ok and (where := nodes.get(record.allocation, "")) in out:
             out[where].add((record.configuration, record.layout))
     places = {where: {place(launch) for launch in rows} for where, rows in launches.items()}
     ended = ended or {}
-    due = [s for s in steps if share.has(s.round) and s.round < ended.get(pair(s), s.round + 1)]
+    due = [s for s in steps if share.has(s.round) and s.round < ended.get(arm_key(s), s.round + 1)]
     done = _done(due, places, out)
     return tuple(
         step
@@ -83,21 +85,21 @@ def _done(
         for where, covered in places.items()
         if any(step.place in covered for step in of_round)
         and all(
-            step.place in covered or not out[where].isdisjoint((pair(step), work(step)))
+            step.place in covered or not out[where].isdisjoint((arm_key(step), program_key(step)))
             for step in of_round
         )
     }
 
 
-def pair(step: Step) -> Pair:
+def arm_key(step: Step) -> Pair:
     return (step.configuration.key, step.layout.key)
 
 
-def work(step: Step) -> Work:
-    return (*pair(step), step.program)
+def program_key(step: Step) -> Work:
+    return (*arm_key(step), step.program)
 
 
-def given_up(launches: Iterable[LaunchRecord]) -> set[Work]:
+def abandoned_programs(launches: Iterable[LaunchRecord]) -> set[Work]:
     """Return programs of a pair whose last launches of those, GIVE_UP_AFTER of them, did not end
     well."""
     ends: dict[Work, list[bool]] = defaultdict(list)
@@ -111,7 +113,7 @@ def given_up(launches: Iterable[LaunchRecord]) -> set[Work]:
     }
 
 
-def refused(made: Made, here: str) -> set[Pair]:
+def refused_arms(made: Made, here: str) -> set[Pair]:
     """List pairs that were refused on the nodes `here`, or by a version that kept no nodes."""
     nodes = {a.id: a.nodes for a in made.allocations}
     return {

@@ -69,7 +69,7 @@ class Stops:
         self._steps = steps
         if steps:
             self.take_looks(steps[0].round)
-        return tuple(step for step in steps if shards.pair(step) not in self.pairs)
+        return tuple(step for step in steps if shards.arm_key(step) not in self.pairs)
 
     def take_looks(self, before: int) -> None:
         """Take the looks that are due before a round, once this job has made its share of the
@@ -89,7 +89,7 @@ class Stops:
             ended, still_open = decide_ends(self._campaign.baseline, groups, launched)
             self.pairs |= ended
             remaining = [
-                s for s in self._steps if s.round >= before and shards.pair(s) not in self.pairs
+                s for s in self._steps if s.round >= before and shards.arm_key(s) not in self.pairs
             ]
             self._report(look, still_open, len(remaining))
             if not still_open:

@@ -225,7 +225,7 @@ def _done(
 def planned_of(store: Store, identity: str) -> CampaignRecord | None:
     """Return the campaign that the jobs of a submission agreed on, as it was extended since; None
     before the first of them has started."""
-    settled = store.settled(identity)
+    settled = store.agreed_plan(identity)
     if settled is None:
         return None
     return next((c for c in store.campaigns() if c.id == identity), settled)
@@ -253,7 +253,7 @@ def agreed_campaign(
         return settled
     spec = stored_spec(json.loads(records[0].wish), "the submission")
     planned = plan_campaign(spec, machine, library_digests, nodes)
-    return store.settle(campaign_record(planned, identity))
+    return store.agree_on_plan(campaign_record(planned, identity))
 
 
 # ------------------------------------------------------------------ how far it is

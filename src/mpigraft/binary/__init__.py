@@ -5,7 +5,7 @@ Knows nothing of MPI. Rooms inside: `architecture`, `elf`, `loader`, `image`.
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

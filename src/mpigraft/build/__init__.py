@@ -7,7 +7,7 @@ a Spack environment is text. Touches nothing outside the prefix.
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

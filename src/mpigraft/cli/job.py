@@ -89,7 +89,7 @@ def decide_job(
 ) -> Job:
     """Plan a job, and tell what could not be taken into account. `machine` is this one, where that
     is known already. Raises MpigraftError."""
-    from mpigraft.core import reads
+    from mpigraft.core import file_dependencies
     from mpigraft.discovery import discover_machine, with_places
     from mpigraft.request import job_subject
     from mpigraft.run import keep_refusal, plan_job, start_key
@@ -100,9 +100,12 @@ def decide_job(
         Path.cwd()
     except OSError as error:
         raise UsageError.of("cwd-gone") from error
-    with console(stderr=True).status("looking at this machine"), reads.recorded() as noted:
+    with (
+        console(stderr=True).status("looking at this machine"),
+        file_dependencies.recorded() as noted,
+    ):
         if spec.site:
-            reads.file(spec.site)
+            file_dependencies.file(spec.site)
         try:
             subject = job_subject(spec, environ)  # first: it may end the matter at once
             if machine is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mpigraft.core.doors import deferred
+from mpigraft.core.lazy_exports import deferred
 
 __all__ = ["Bools", "Floats", "Ints", "NDArray", "np"]
 

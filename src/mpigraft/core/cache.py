@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.errors import MissingError
 from mpigraft.core.write import make_folder, write_whole
 
@@ -67,7 +67,7 @@ def file_digest(path: Path | str) -> str:
     A file that changed within the last two seconds is not remembered: on a coarse clock it may
     change again and look the same.
     """
-    reads.file(path)
+    file_dependencies.file(path)
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
     with os.fdopen(handle, "rb", buffering=0) as file:
         status = os.fstat(handle)

@@ -6,7 +6,7 @@ MPIs as wheels from the package index. `sources/` has a module for each way to f
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

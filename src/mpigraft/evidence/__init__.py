@@ -6,7 +6,7 @@ and `core.process`, and keeps proofs in the cache. `traffic/` has the logic of a
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -43,10 +43,10 @@ from mpigraft.evidence.traffic.counters import (
 from mpigraft.evidence.traffic.lanes import (
     TrafficFinding,
     Wire,
-    assess,
     claims_of,
     exercised,
     expected,
+    judge_traffic,
     lines,
     phase_of,
     wire_state,
@@ -56,7 +56,7 @@ from mpigraft.evidence.traffic.probe import ProbePhase, phases
 from mpigraft.evidence.world.records import read_witness
 from mpigraft.evidence.world.witness import check_launched
 from mpigraft.knowledge import matching_issues
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from mpigraft.native import Natives
 
 __all__ = [
@@ -88,7 +88,7 @@ def probe_program(natives: Natives, buffers: str = "host") -> tuple[str, ...]:
 def judge_evidence(
     configuration: Configuration,
     layout: Layout,
-    launched: Launched,
+    launched: LaunchResult,
 ) -> Evidence:
     """Judge what a probe launch proves of its configuration.
 
@@ -113,8 +113,8 @@ def judge_evidence(
         *check_launched(configuration, layout, launched),
         *_unreachable(transport, traffic),
         *_overridden(configuration),
-        *_of_lanes(asked, traffic, known, ended=completed.ok, alone=alone),
-        *_of_phases(reported, records, ended=completed.ok),
+        *_lane_findings(asked, traffic, known, ended=completed.ok, alone=alone),
+        *_phase_findings(reported, records, ended=completed.ok),
         *uncounted((h.proof for h in traffic), reported, counted_by),
     ]
     p2p = [phase for phase in reported if phase.kind is Kind.P2P][-1:]  # of the farthest peers
@@ -176,18 +176,18 @@ def _assess_all(
             continue
         phase = attributed(phase_of(reported, kind, peer), counted_by, claims_of(signs, kind, peer))
 
-        def assessed(due: ProbePhase | None) -> TrafficFinding:
+        def judge_phase(due: ProbePhase | None) -> TrafficFinding:
             wire = wire_state(due, classes)
-            return assess((kind, peer), signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
+            return judge_traffic((kind, peer), signs, output, due, ranks=len(ranks), wire=wire)  # noqa: B023
 
         names = named_interfaces(configuration.rows, phase.wire) if phase else ()
-        finding = assessed(phase and due_counters(phase, names, hosts))
+        finding = judge_phase(phase and due_counters(phase, names, hosts))
         if (
             phase
             and not names
             and (names_of_lane := lane_interfaces(finding.proof.lane, phase.wire))
         ):
-            finding = assessed(due_counters(phase, names_of_lane, hosts))
+            finding = judge_phase(due_counters(phase, names_of_lane, hosts))
         traffic.append(finding)
     return tuple(traffic)
 
@@ -272,7 +272,7 @@ def _explanation(known: Sequence[KnownIssue]) -> tuple[str, str]:
     return f"{issue.id}: {issue.symptom}; {issue.cause}", issue.fix
 
 
-def _of_lanes(
+def _lane_findings(
     asked: str,
     traffic: Sequence[TrafficFinding],
     known: Sequence[KnownIssue],
@@ -366,7 +366,7 @@ def _unreachable(transport: Transport | None, traffic: Sequence[TrafficFinding])
     ]
 
 
-def _of_phases(
+def _phase_findings(
     reported: Sequence[ProbePhase], ranks: Sequence[RankRecord], *, ended: bool
 ) -> list[Finding]:
     """Return findings about what MPI refused, and about a probe that reports less than it

@@ -43,8 +43,8 @@ from mpigraft.graft import RANKS_FOLDER, materialize
 from mpigraft.launch import (
     IN_GUEST,
     THIS_HOST,
-    Launched,
     LaunchRequest,
+    LaunchResult,
     Nodes,
     compare_nodes,
     prepare_launch,
@@ -66,7 +66,7 @@ NODES = ("node-lacks", "node-lost")  # no setting is the cause
 # Another MPI ran, with any transport.
 OTHER_MPI = ("override-differs", "generations-mixed", "node-build")
 
-Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], LaunchResult]
 PlacementOf = Callable[[Layout], Placement]
 
 
@@ -98,11 +98,11 @@ def make_starter(
             words: tuple[str, ...],
             limit_s: float,
             probe: bool,
-        ) -> Launched:
+        ) -> LaunchResult:
             plan, placement = configuration.graft, placement_of(layout)
             unlike = _compare_once(allocation, layout.nodes if probe else 1, configuration)
             if any(f.level is Level.ERROR for f in unlike):  # a launcher would wait for a minute
-                return Launched(NOT_RUN, (), placement, hosts, unlike, started=False)
+                return LaunchResult(NOT_RUN, (), placement, hosts, unlike, started=False)
             witness = _make_records(plan, Path(scratch), next(count))
             request = LaunchRequest(
                 configuration,
@@ -129,7 +129,7 @@ def make_starter(
                 # PRRTE ends with code 0 when it loses a node whose ranks are still in MPI_Init.
                 wrong = (came := sum(r.of_launch for r in ranks)) < layout.ranks or not ended.ok
                 why = _causes(request, ended, came, nodes) if wrong else ()
-                return Launched(ended, ranks, placement, hosts, (*unlike, *why))
+                return LaunchResult(ended, ranks, placement, hosts, (*unlike, *why))
             finally:
                 shutil.rmtree(witness, ignore_errors=True)
 

@@ -16,11 +16,11 @@ from mpigraft.evidence import judge
 from mpigraft.evidence.files.config import OWN_SURROUNDINGS, Surroundings
 from mpigraft.evidence.keys import evidence_key
 from mpigraft.evidence.world.witness import check_launched
-from mpigraft.launch import FIX, Launched
+from mpigraft.launch import FIX, LaunchResult
 from mpigraft.native import Natives
 
 PROBE_LIMIT_S = 60.0
-Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], Launched]
+Start = Callable[[Configuration, Layout, tuple[str, ...], float, bool], LaunchResult]
 
 WORLD_CODES = ("LCH-01", "world-size", "world-ranks", "hosts")  # findings of worlds that ran
 WORLD = (*WORLD_CODES, "no-witness", "witness-unreadable")

@@ -6,7 +6,7 @@ given. Computes; starts nothing. Rooms inside: `launchers`, `placement`, `hosts`
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mpigraft.launch.launch_request import IN_GUEST as IN_GUEST
     from mpigraft.launch.launch_request import LaunchRequest as LaunchRequest
     from mpigraft.launch.launch_request import Tracing as Tracing
-    from mpigraft.launch.launched import Launched as Launched
+    from mpigraft.launch.launch_result import LaunchResult as LaunchResult
     from mpigraft.launch.launchers.select import FIX as FIX
     from mpigraft.launch.launchers.select import launcher_name as launcher_name
     from mpigraft.launch.launchers.select import launchers_for as launchers_for

@@ -6,7 +6,7 @@ site's compiler wrapper, and write its result to the cache.
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Takes a store and a campaign; makes `ReportData`, and text of it. Prints; writes
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from mpigraft.report.bundle.contents import write_bundle as write_bundle
     from mpigraft.report.campaign_plan import campaign_plan_lines as campaign_plan_lines
     from mpigraft.report.contents import load_report as load_report
+    from mpigraft.report.fail_on import refuse_slower as refuse_slower
     from mpigraft.report.fit import fact_lines as fact_lines
     from mpigraft.report.fit import fit_lines as fit_lines
     from mpigraft.report.fit import fits_table as fits_table
-    from mpigraft.report.gate import refuse_slower as refuse_slower
     from mpigraft.report.graft_plan import graft_plan_lines as graft_plan_lines
     from mpigraft.report.graft_plan import mebibytes as mebibytes
     from mpigraft.report.graft_plan import stored_plans_lines as stored_plans_lines
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mpigraft.report.machine import machine_document as machine_document
     from mpigraft.report.machine import machine_lines as machine_lines
     from mpigraft.report.markdown import render_markdown as render_markdown
-    from mpigraft.report.node import print_node as print_node
+    from mpigraft.report.node_drawing import print_node as print_node
     from mpigraft.report.overtime.across import Across as Across
     from mpigraft.report.overtime.history import History as History
     from mpigraft.report.overtime.page import render_history as render_history

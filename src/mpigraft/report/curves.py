@@ -17,7 +17,7 @@ from typing import Any
 from mpigraft.analysis import labels_of, values_by_size
 from mpigraft.core import numbers
 from mpigraft.core.model import Better, Cell, CellGroup, ValueRow
-from mpigraft.report import growth, matrix, peaks
+from mpigraft.report import hardware_peaks, node_pairs, rank_scaling
 from mpigraft.report.contents import ReportData
 from mpigraft.report.scaling import Card, View, cards, missing_places
 from mpigraft.report.wording import labels
@@ -32,7 +32,7 @@ def curves(data: ReportData) -> dict[str, Any]:
     every = cards(data.comparison)
     parts = [section for card in every for section in card.sections]
     index = {id(section): number for number, section in enumerate(parts)}
-    known = peaks.known(data)
+    known = hardware_peaks.known(data)
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
     bands, measured = launch_bands(data), sizes_of(data.values)
     return {
@@ -41,13 +41,14 @@ def curves(data: ReportData) -> dict[str, Any]:
         "names": labels.looks(labels.short(names)),
         "margin": data.margin,
         "sections": [
-            _section(s, baseline, bands, peaks.of(s, known)) | {"breaks": _breaks(s, measured)}
+            _section(s, baseline, bands, hardware_peaks.of(s, known))
+            | {"breaks": _breaks(s, measured)}
             for s in parts
         ],
         "cards": [[index[id(section)] for section in card.sections] for card in every],
         "views": [_view(card, view, index, measured) for card in every for view in card.views],
-        "maps": matrix.values(data),
-        "plots": growth.plots(data),
+        "maps": node_pairs.values(data),
+        "plots": rank_scaling.plots(data),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mpigraft.core.model import METRICS, CellGroup
 from mpigraft.core.serialize import document, plain
-from mpigraft.report import cost, growth, looks, matrix
+from mpigraft.report import looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import report_findings
@@ -20,7 +20,7 @@ from mpigraft.report.headline import headline
 def render_json(data: ReportData) -> str:
     """Write the whole comparison: every cell of every benchmark and configuration."""
     comparison = data.comparison
-    known = cost.precision(data)
+    known = precision.precision(data)
     return document(
         campaign=comparison.campaign,
         baseline=comparison.baseline,
@@ -32,18 +32,18 @@ def render_json(data: ReportData) -> str:
         margin=data.margin,
         comparisons=[_placed(data, _group(group)) for group in comparison.groups],
         baseline_only=[_placed(data, finite(plain(one))) for one in baseline_series(data)],
-        pairs=[finite(plain(one)) for one in matrix.matrices(data)],
-        growth=finite(growth.document(data)),
+        pairs=[finite(plain(one)) for one in node_pairs.matrices(data)],
+        growth=finite(rank_scaling.document(data)),
         noise=[_placed(data, finite(plain(noise))) for noise in comparison.noise],
         precision={
             "spread": known.spread,
             "inconclusive": known.inconclusive,
             "cells": known.cells,
-            "target": cost.TARGET,
+            "target": precision.TARGET,
             "target_rounds": known.target_rounds,
             "round_seconds": known.round_s,
             "line": known.line,
-            "extension": cost.extension(data),
+            "extension": precision.extension(data),
         },
         launches=[_placed(data, plain(count)) for count in comparison.launches],
         findings=report_findings(data),

@@ -11,12 +11,12 @@ from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.model import CellGroup, shared_reason
 from mpigraft.core.text import printable
-from mpigraft.report import cost, growth, looks, matrix
+from mpigraft.report import looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.over_nodes import over_notes, split_layouts
+from mpigraft.report.layouts_table import over_notes, split_layouts
 from mpigraft.report.software import guest_roles, machine_table, software_table
 from mpigraft.report.table import Column, Judged, Table, by_title, cell_text
 from mpigraft.report.tables import baseline_table, launches_table, size_table
@@ -52,12 +52,12 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
     summary = () if over and headline(comparison) else comparison.summary
     lines += [f"- {escape(line)}" for line in summary]
     lines += [""] if summary else []
-    lines += [cost.precision(data).line + ".", ""]
+    lines += [precision.precision(data).line + ".", ""]
     if taken := looks.look_lines(data.comparison):
         lines += [*(f"- {line}" for line in taken), ""]
-    if deciding := cost.deciding(data):
+    if deciding := precision.deciding(data):
         lines += [deciding + ".", ""]
-    if command := cost.extension(data):
+    if command := precision.extension(data):
         lines += [f"    {command}", ""]
     for table in over:
         lines += [f"## {escape(table.title)}", "", *markdown_table(table.table()), ""]
@@ -68,7 +68,9 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
         lines += _section(section, comparison.baseline, brief=brief, alike=alike)
     for series in baseline_series(data):
         lines += _baseline_only(series, comparison.baseline)
-    for title, figures in by_title((*matrix.figures(data), *growth.figures(data))).items():
+    for title, figures in by_title(
+        (*node_pairs.figures(data), *rank_scaling.figures(data))
+    ).items():
         sentences = (line for figure in figures for line in figure.sentences)
         lines += [f"## {escape(title)}", "", *(f"- {escape(line)}" for line in sentences), ""]
     if comparison.groups:

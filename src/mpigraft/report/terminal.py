@@ -18,12 +18,12 @@ from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, CellGroup, Comparison, Level, Origin, Verdict, shared_reason
 from mpigraft.core.text import printable
-from mpigraft.report import cost, growth, looks, matrix
+from mpigraft.report import looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import left_out, report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.over_nodes import NodesTable, over_notes, split_layouts
+from mpigraft.report.layouts_table import NodesTable, over_notes, split_layouts
 from mpigraft.report.software import guest_roles
 from mpigraft.report.table import Judged, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
@@ -78,7 +78,9 @@ def print_report(
 
 def _figures(console: Console, data: ReportData, signs: Signs) -> None:
     in_ascii = signs is words.ASCII_SIGNS
-    for title, figures in by_title((*growth.figures(data), *matrix.figures(data))).items():
+    for title, figures in by_title(
+        (*rank_scaling.figures(data), *node_pairs.figures(data))
+    ).items():
         console.print()
         _say(console, title, "bold")
         for figure in figures:
@@ -278,7 +280,7 @@ def _counts(group: CellGroup, signs: Signs) -> Text:
 
 def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool, strips: bool) -> None:
     if not data.comparison.groups:
-        _say(console, _plus_minus(cost.precision(data).line, signs))
+        _say(console, _plus_minus(precision.precision(data).line, signs))
         return
     legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
     if strips:
@@ -287,12 +289,12 @@ def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool, str
     if not brief:
         _say(console, "in brackets after the rounds: how many would decide", "dim")
     _say(console, tally(data.comparison))
-    _say(console, _plus_minus(cost.precision(data).line, signs))
+    _say(console, _plus_minus(precision.precision(data).line, signs))
     for line in looks.look_lines(data.comparison):
         _say(console, line)
-    if deciding := cost.deciding(data):
+    if deciding := precision.deciding(data):
         _say(console, deciding)
-    if command := cost.extension(data):
+    if command := precision.extension(data):
         _row(console, f"  {command}")
 
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import MAX_TOML
 from mpigraft.core.text import printable
@@ -182,7 +182,7 @@ def read_site(environ: Mapping[str, str]) -> Site:
     line, for a file that cannot be read, that others than root and this user may write, or that
     holds what is not known."""
     path = find(environ)
-    reads.file(path)
+    file_dependencies.file(path)
     try:
         with path.open("rb") as file:
             status = path.stat()

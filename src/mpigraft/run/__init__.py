@@ -6,7 +6,7 @@ process's own streams. `cached` starts a job again without planning it.
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpigraft import __version__
 from mpigraft.binary import LOADER_VARIABLES
-from mpigraft.core import cache, reads
+from mpigraft.core import cache, file_dependencies
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
@@ -105,7 +105,7 @@ def cached_verdicts(
         whole = {mpi.id for mpi in machine.mpis if mpi.usable} <= set(known)
         if list(mpis) != known and (set(mpis) - set(known) or not whole):
             return None
-        if not reads.unchanged(document["reads"]):
+        if not file_dependencies.unchanged(document["reads"]):
             return None
         return _selected(document, mpis)
     return None
@@ -134,9 +134,9 @@ def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> 
     Raises UsageError and MissingError as `guest.examine` does, MissingError where none of the MPIs
     can be read; CheckFailed for a guest whose loader is not glibc's.
     """
-    with reads.recorded() as noted:
+    with file_dependencies.recorded() as noted:
         if not request.guest.startswith(PODMAN_PREFIX):
-            reads.file(request.guest)
+            file_dependencies.file(request.guest)
         examined = examine_subject(
             ("mpigraft", "check", *request.typed), request.guest, request.programs, request.words
         )
@@ -275,7 +275,7 @@ def _key(request: FitRequest, machine: Machine) -> str:
                 request.programs,
                 request.words,
             ],
-            "cwd": reads.working_folder(),
+            "cwd": file_dependencies.working_folder(),
             "shown": visible_to_job(),
             "user": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
             "what": [request.replace, request.glibc],

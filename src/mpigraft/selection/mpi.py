@@ -59,7 +59,7 @@ class MpiSelection:
             plan = plan_own_mpi(guest, wanted, (mpi.family,))[1]
         else:
             plan = plan_graft(guest, mpi, machine, wanted)
-        return cls(mpi, "requested", _by_path(guest, plan), plan)
+        return cls(mpi, "requested", _mpi4py_files(guest, plan), plan)
 
     @classmethod
     def of_stack(
@@ -196,11 +196,11 @@ def mpi_for_guest(
     refused: list[CheckFailed] = []
     for mpi in usable:
         try:
-            plan = _startable(guest, mpi, machine, wanted)
+            plan = _plan_with_first_engine(guest, mpi, machine, wanted)
         except CheckFailed as no:
             refused.append(no)
         else:
-            rows = _by_path(guest, plan)
+            rows = _mpi4py_files(guest, plan)
             why = f"default: the first that fits, {family or 'any'} first"
             passed_over = (no.message for no in refused)
             broken = broken_mpis(mpi_name, machine)
@@ -229,21 +229,22 @@ def variants(paths: Iterable[str]) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
-def _by_path(guest: Guest, plan: GraftPlan) -> tuple[EnvRow, ...]:
-    return row_of_wheels(guest.libraries, plan.libmpi)
+def _mpi4py_files(guest: Guest, plan: GraftPlan) -> tuple[EnvRow, ...]:
+    return mpi4py_rows(guest.libraries, plan.libmpi)
 
 
-def row_of_wheels(modules: Iterable[str], libmpi: object) -> tuple[EnvRow, ...]:
+def mpi4py_rows(modules: Iterable[str], libmpi: object) -> tuple[EnvRow, ...]:
     """Return a row for mpi4py's wheels, which open a libmpi to see its ABI, and search the virtual
     environment first; with this they take the one that is meant (mpi4py 4.1, _mpiabi.py)."""
     several = any(len(group) > 1 for group in variants(modules))
     return (EnvRow(LIBMPI_OF_WHEELS, str(libmpi), Scope.RANK, "mpi"),) if several else ()
 
 
-def _startable(guest: Guest, mpi: MpiInstall, machine: Machine, wanted: GraftOptions) -> GraftPlan:
-    """Return the plan for the engine that was asked for, else for the first that can say it:
-    without an engine, for instance, nothing goes over a library that the program's own RPATH leads
-    to."""
+def _plan_with_first_engine(
+    guest: Guest, mpi: MpiInstall, machine: Machine, wanted: GraftOptions
+) -> GraftPlan:
+    """Return the plan for the requested engine, else for the first that can run it. Without an
+    engine, nothing can cover a library that the program's own RPATH finds."""
     names = (wanted.engine,) if wanted.engine else DEFAULT_ENGINES[guest.label.kind]
     refused: list[MpigraftError] = []
     for name in names:

@@ -21,8 +21,8 @@ from mpigraft.request import UserEnvironment
 from mpigraft.selection.mpi import (
     MpiSelection,
     broken_mpis,
+    mpi4py_rows,
     refuse_all,
-    row_of_wheels,
     usable_mpis,
     variants,
 )
@@ -201,7 +201,7 @@ def _with_rows(
             return bad[0]
         if bad:
             doubt, unfit = _doubt_of(bad, len(group)), (answers[0] in bad, len(bad))
-    given = (*rows, *row_of_wheels(modules, meant.libmpi))
+    given = (*rows, *mpi4py_rows(modules, meant.libmpi))
     return _MpiForProgram(meant, given, doubt=doubt, unfit=unfit)
 
 

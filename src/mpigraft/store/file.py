@@ -139,7 +139,7 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def mended(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     """Failures of disk, rights and locks become a MissingError with a mend."""
     try:
         yield
@@ -153,7 +153,7 @@ def mended(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def names(folder: Path, suffix: str = SUFFIX) -> list[Path]:
+def store_files(folder: Path, suffix: str = SUFFIX) -> list[Path]:
     """Return the files of a store with that suffix; none of one that is not there. Raises
     MissingError for a folder that cannot be looked into: its results are not lost, and are not
     nothing."""

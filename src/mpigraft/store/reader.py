@@ -107,7 +107,7 @@ class Store:
         """Read all campaigns, oldest first. Of one that was extended, the plan with most rounds."""
         every = [
             record
-            for path in file.names(self.folder)
+            for path in file.store_files(self.folder)
             if (contents := self._contents_of(path))
             for record in contents.records
         ]
@@ -262,16 +262,16 @@ class Store:
         records = {j.job: j for j in self._records(JobRecord, query, campaign)}
         return tuple(sorted(records.values(), key=lambda j: (j.submitted, j.share)))
 
-    def settled(self, campaign: str) -> CampaignRecord | None:
+    def agreed_plan(self, campaign: str) -> CampaignRecord | None:
         """Read the record that jobs of one campaign agreed on; None before the first has
         started."""
         path = self._agreed(campaign)
         return _settled(path) if os.path.lexists(path) else None
 
-    def settle(self, record: CampaignRecord) -> CampaignRecord:
+    def agree_on_plan(self, record: CampaignRecord) -> CampaignRecord:
         """Offer a campaign as it was planned; returns the one that was offered first, by
         whichever job. Raises MissingError when the folder cannot be written."""
-        with file.mended(self.folder):
+        with file.translate_errors(self.folder):
             text = canonical(record).encode()
             write_whole(self._agreed(record.id), text, 0o600, links=False, first=True)
         return _settled(self._agreed(record.id))
@@ -279,7 +279,7 @@ class Store:
     def accept(self, campaign: str) -> None:
         """Mark a campaign as a good state, from now on. Raises MissingError when the folder cannot
         be written."""
-        with file.mended(self.folder):
+        with file.translate_errors(self.folder):
             text = canonical({"campaign": campaign, "accepted": utc_now()})
             write_whole(self.folder / f"{campaign}{file.ACCEPTED}", text.encode(), links=False)
 
@@ -287,7 +287,7 @@ class Store:
         """List (when, id) of the campaigns that were accepted as good, the latest last. A damaged
         mark counts for nothing, and becomes one of `findings`."""
         marks = []
-        for path in file.names(self.folder, file.ACCEPTED):
+        for path in file.store_files(self.folder, file.ACCEPTED):
             with self._unread_kept(path):
                 mark = bounds.parse_json(bounds.read_text(path))
                 marks.append((str(mark["accepted"]), str(mark["campaign"])))
@@ -295,7 +295,7 @@ class Store:
 
     def logs(self) -> Path:
         """Make the folder for what jobs print. Raises MissingError when it cannot be made."""
-        with file.mended(self.folder):
+        with file.translate_errors(self.folder):
             make_folder(self.folder / "logs")
         return self.folder.absolute() / "logs"
 
@@ -353,7 +353,7 @@ class Store:
         """List the files that have something of a campaign."""
         return [
             path
-            for path in file.names(self.folder)
+            for path in file.store_files(self.folder)
             if (contents := self._contents_of(path)) and campaign in contents.owners
         ]
 
@@ -368,7 +368,7 @@ class Store:
     ) -> list[T]:
         """Collect what `read` returns of each file."""
         answers = []
-        for path in file.names(self.folder) if paths is None else paths:
+        for path in file.store_files(self.folder) if paths is None else paths:
             with self._unread_kept(path), file.reading(path) as db:
                 if db is not None:
                     answers.append(read(db))

@@ -48,7 +48,7 @@ class Writer:
         self._used = False
         self._in_batch = False
         try:
-            with file.mended(folder):
+            with file.translate_errors(folder):
                 make_folder(folder)
                 self._db = file.create(self.path)
         except MissingError:
@@ -155,7 +155,7 @@ class Writer:
         within = (
             contextlib.nullcontext() if self._in_batch else file.transaction(self._db, self.path)
         )
-        with file.mended(self.path.parent), within:
+        with file.translate_errors(self.path.parent), within:
             yield
         self._used = self._used or wrote
 

@@ -6,7 +6,7 @@ Takes files that ranks of a traced program wrote; makes values. Reads files alon
 
 from __future__ import annotations
 
-from mpigraft.core.doors import exports
+from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mpigraft.analysis import decision as under_test
+from mpigraft.analysis import verdict_rules as under_test
 from mpigraft.core.model import Better, Comparison, Verdict
 from tests.builders.campaigns import SPREAD, Ratio, around, campaign
 from tests.builders.comparisons import codes, compared, only, verdicts

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpigraft.analysis import decision
+from mpigraft.analysis import verdict_rules
 from mpigraft.bench.suites import osu
 from mpigraft.core.model import Cell, CellGroup, Comparison, JointBound, Origin, Verdict
 from tests.builders.campaigns import CAMPAIGN, SPREAD, Ratio, arms, around, campaign, lacking, row
@@ -48,7 +48,7 @@ def test_a_curve_needs_the_joint_test_the_pooled_ratio_and_no_contradiction(
 ) -> None:
     known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
     cells = [cell(1 << n, known[letter]) for n, letter in enumerate(said)]
-    assert decision.curve_verdict(cells, whole, p, 0.05, joint) is verdict
+    assert verdict_rules.curve_verdict(cells, whole, p, 0.05, joint) is verdict
 
 
 def test_a_curve_is_called_when_all_sizes_lean_the_same_way() -> None:
@@ -210,9 +210,9 @@ def test_a_crossover_is_where_the_better_one_changes() -> None:
     letters = "FF.=S.SSF"
     known = {"F": FASTER, "S": SLOWER, "=": EQUIVALENT, ".": INCONCLUSIVE}
     cells = [cell(1 << n, known[letter]) for n, letter in enumerate(letters)]
-    assert decision.crossovers(cells) == (1 << 4, 1 << 8)
-    assert decision.crossovers(cells[:4]) == ()
-    assert decision.crossovers([]) == ()
+    assert verdict_rules.crossovers(cells) == (1 << 4, 1 << 8)
+    assert verdict_rules.crossovers(cells[:4]) == ()
+    assert verdict_rules.crossovers([]) == ()
     sizes = (1, 8, 64)
     group = only(compared(campaign(lambda t, s: around(0.5 if s < 64 else 2.0)(t, s), sizes=sizes)))
     assert group.crossovers == (64,)

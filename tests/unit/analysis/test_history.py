@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.history_synthetic import EFFECTS, rates
+from mpigraft.analysis.between_campaigns.curve_levels import curve_levels
 from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.history import machine_name, sort_history
 from mpigraft.analysis.overtime.segments import normal_deviate, steps, tail
-from mpigraft.analysis.unpaired.levels import curve_levels
 from mpigraft.core.model import Measured, Origin, ValueRow
 from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign
 from tests.oracles.level_changes import changes

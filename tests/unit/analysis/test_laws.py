@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.growth.laws import (
+from mpigraft.analysis.rank_scaling.laws import (
     CONSTANT,
     FLOOR,
     LAW_REACH,

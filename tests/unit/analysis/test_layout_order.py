@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mpigraft.analysis import sort_history
-from mpigraft.analysis.growth.scaling import fit_growth
-from mpigraft.analysis.unpaired.campaigns import compare_campaigns
+from mpigraft.analysis.between_campaigns.campaigns import compare_campaigns
+from mpigraft.analysis.rank_scaling.scaling import fit_growth
 from mpigraft.core.model import AcrossRule, Measured, ValueRow
 from tests.builders.overtime import campaign
 

@@ -10,14 +10,14 @@ import pytest
 from mpigraft.analysis import (
     comparison,
     completion,
+    curve_comparison,
     curves,
-    decision,
     disturbance,
     equivalence,
     grouping,
-    judgement,
     multiplicity,
     noise,
+    verdict_rules,
 )
 from mpigraft.analysis.statistics import bootstrap, coarseness, serial
 from mpigraft.core import text
@@ -62,8 +62,8 @@ CURVE = (
     "PairedCurve._columns", "PairedCurve._by_chance", "PairedCurve._pooled",
     "PairedCurve._common", "PairedCurve._complete",
 )  # fmt: skip
-JUDGEMENT = ("JudgedCurve.group", "JudgedCurve._cell", "_exp_or_none")
-DECISION = (
+CURVE_COMPARISON = ("JudgedCurve.group", "JudgedCurve._cell", "_exp_or_none")
+VERDICT_RULES = (
     "MIN_ROUNDS", "intervals", "decide", "curve_verdict", "crossovers", "rounds_needed",
 )  # fmt: skip
 COMPLETION = (
@@ -191,9 +191,9 @@ SAME = {
         (grouping, checks(test_compare_gaps) + checks(test_completion), BLOCKS),
         (comparison, VERDICTS, COMPARE),
         (curves, VERDICTS, CURVE),
-        (judgement, VERDICTS, JUDGEMENT),
+        (curve_comparison, VERDICTS, CURVE_COMPARISON),
         (coarseness, checks(test_coarseness), COARSENESS),
-        (decision, CELLS, DECISION),
+        (verdict_rules, CELLS, VERDICT_RULES),
         (noise, CELLS, NOISE),
         (completion, checks(test_completion), COMPLETION),
         (equivalence, EQUIVALENCES, EQUIVALENCE),
@@ -226,7 +226,7 @@ def test_every_change_is_noticed(
 
 def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:
     """With checks that see nothing every change survives, so a survivor is reported as one."""
-    alive = survivors(decision, ("decide",), [lambda: None])
+    alive = survivors(verdict_rules, ("decide",), [lambda: None])
     assert len(alive) > 15
     assert len(alive) == len(set(alive))
     wanted = (
@@ -238,7 +238,7 @@ def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:
     )
     for name in wanted:
         assert any(survivor.startswith(name) for survivor in alive), name
-    assert decision.decide(1.0, 2.0, Better.LOWER, 6, 0.03, 0.03) is Verdict.SLOWER
+    assert verdict_rules.decide(1.0, 2.0, Better.LOWER, 6, 0.03, 0.03) is Verdict.SLOWER
 
 
 def test_each_set_of_parameters_is_a_check_of_its_own() -> None:

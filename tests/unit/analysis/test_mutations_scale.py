@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from mpigraft.analysis import bimodality, drift
-from mpigraft.analysis.growth import laws
 from mpigraft.analysis.pairs import matrices, outliers
+from mpigraft.analysis.rank_scaling import laws
 from tests.mutation.checks import checks
 from tests.mutation.mutator import assert_noticed
 from tests.unit.analysis import (

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.overtime_synthetic import EFFECTS, Kind, shares
+from mpigraft.analysis.between_campaigns import permutation, shift
+from mpigraft.analysis.between_campaigns.campaigns import compare_campaigns
 from mpigraft.analysis.overtime import changes as what
 from mpigraft.analysis.overtime.changes import ChangeStatus, FactChange, list_changes, what_changed
-from mpigraft.analysis.overtime.good import RECHECK
 from mpigraft.analysis.overtime.matching import (
     MatchedConfiguration,
     match_configurations,
     series_name,
 )
-from mpigraft.analysis.unpaired import permutation, shift
-from mpigraft.analysis.unpaired.campaigns import compare_campaigns
+from mpigraft.analysis.overtime.reference_state import RECHECK
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
     AcrossRule,

@@ -22,7 +22,7 @@ from mpigraft.analysis.pairs import matrices as pairs
 from mpigraft.analysis.pairs.matrices import PairMatrix, is_link, pair_findings, pair_matrices
 from mpigraft.core.model import ValueRow
 from mpigraft.report import json as as_json
-from mpigraft.report import markdown, matrix, terminal
+from mpigraft.report import markdown, node_pairs, terminal
 from mpigraft.report.html import page
 from tests.builders.messages import matches
 from tests.builders.reports import small_data
@@ -134,8 +134,8 @@ def test_one_launch_names_no_node() -> None:
     once = tuple(r for r in rows(5, lambda a, _: 9.0 if a == "n3" else 1.0) if not r.round)
     one = only(once)
     assert not one.slow_nodes
-    assert list(matrix.sentences(one))[-1] == matrix.ONCE
-    assert list(matrix.sentences(only(rows(5))))[-1] == matrix.NOBODY
+    assert list(node_pairs.sentences(one))[-1] == node_pairs.ONCE
+    assert list(node_pairs.sentences(only(rows(5))))[-1] == node_pairs.NOBODY
 
 
 @pytest.mark.parametrize("metric", ["latency", "bandwidth"])
@@ -201,7 +201,7 @@ def test_parts_are_reported_and_no_node(parts: tuple[int, ...], metric: str) -> 
     assert not one.slow_links
     (finding,) = pair_findings(one)
     assert matches(finding, "slow-between", groups="(n1, n2")
-    assert any("parts of" in line for line in matrix.sentences(one))
+    assert any("parts of" in line for line in node_pairs.sentences(one))
 
 
 def test_a_slow_node_within_a_part_is_named_beside() -> None:
@@ -224,7 +224,7 @@ def test_of_two_nodes_alone_on_a_switch_it_is_their_link() -> None:
     assert tuple(map(len, one.parts)) == (2, 6)
     assert not one.slow_nodes
     assert {frozenset(pair) for pair, _ in one.slow_links} == {frozenset(ends)}
-    assert any("than the median link within its part" in line for line in matrix.sentences(one))
+    assert any("than the median link within its part" in line for line in node_pairs.sentences(one))
 
 
 def test_a_launch_that_kept_but_one_link_changes_nothing() -> None:
@@ -252,8 +252,8 @@ def test_nodes_that_never_met_are_not_called_alike() -> None:
         )
         for row in one
     )
-    assert matrix.APART in list(matrix.sentences(only((*one, *other))))
-    assert matrix.NOBODY in list(matrix.sentences(only(one)))
+    assert node_pairs.APART in list(node_pairs.sentences(only((*one, *other))))
+    assert node_pairs.NOBODY in list(node_pairs.sentences(only(one)))
 
 
 def test_parts_need_three_launches_all_of_their_links_and_two_nodes_each() -> None:
@@ -296,7 +296,7 @@ def test_any_values_make_a_matrix(values: list[float]) -> None:
     assert set(one.worse) == {pair for pair, _ in one.links}
     assert all(n.times > 1 for n in one.slow_nodes)
     assert all(times > 1 for _, times in one.slow_links)
-    assert matrix.picture(one)
+    assert node_pairs.picture(one)
 
 
 def test_invalid_rows_are_not_used() -> None:
@@ -313,10 +313,10 @@ def test_invalid_rows_are_not_used() -> None:
 
 @pytest.mark.parametrize("count", [4, 12, 70])
 def test_a_terminal_has_eighty_columns(count: int) -> None:
-    lines = matrix.picture(only(rows(count, lambda a, b: 4.0 if "n2" in (a, b) else 1.0)))
+    lines = node_pairs.picture(only(rows(count, lambda a, b: 4.0 if "n2" in (a, b) else 1.0)))
     assert all(len(line) <= 80 for line in lines)
-    assert len(lines) >= min(count, matrix.MOST) + 1
-    if count > matrix.FIGURES:
+    assert len(lines) >= min(count, node_pairs.MOST) + 1
+    if count > node_pairs.FIGURES:
         assert "█" in lines[2]
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpigraft.analysis.growth.laws import (
+from mpigraft.analysis.rank_scaling.laws import (
     CONSTANT,
     LAW_REACH,
     LAWS,
@@ -22,10 +22,10 @@ from mpigraft.analysis.growth.laws import (
     choose,
     resampled,
 )
-from mpigraft.analysis.growth.scaling import Growth, fit_growth, predict
+from mpigraft.analysis.rank_scaling.scaling import Growth, fit_growth, predict
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import RankRecord, ValueRow, parse_layout
-from mpigraft.report import growth as shown
+from mpigraft.report import rank_scaling as shown
 from tests.builders.messages import matches, shows
 
 RANKS = (1, 2, 4, 8, 16, 32, 64)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpigraft.analysis.steps import StepRatio, judge_steps
+from mpigraft.analysis.ratio_attribution import StepRatio, judge_steps
 from mpigraft.core.model import ConfigurationRecord, ValueRow, Verdict
 from tests.builders.campaigns import CAMPAIGN, arms, row
 

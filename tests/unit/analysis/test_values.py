@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.growth.scaling import fit_growth
 from mpigraft.analysis.overtime.history import sort_history
 from mpigraft.analysis.pairs.matrices import pair_matrices
+from mpigraft.analysis.rank_scaling.scaling import fit_growth
 from mpigraft.analysis.values import values_by_size
 from mpigraft.core.model import Measured, Origin, ValueRow
 from mpigraft.core.numbers import from_log

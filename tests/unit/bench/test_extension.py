@@ -117,7 +117,7 @@ def _submitted(folder: Path, *ended: str, plan: CampaignRecord = PLANNED) -> Sto
             writer.add_allocation(_allocation(f"a{share[0]}", share))
             for done in range(number, 10, 2):
                 writer.add_launch(launch(done, allocation=f"a{share[0]}"), measured(1.0), {})
-    store.settle(PLANNED)
+    store.agree_on_plan(PLANNED)
     return store
 
 

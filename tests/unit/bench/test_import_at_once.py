@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.importing import book
+from mpigraft.bench.importing import import_ledger
 from mpigraft.bench.importing.batches import BATCH
 from mpigraft.core.errors import MissingError
 from mpigraft.store import Store, file
@@ -34,7 +34,7 @@ def test_imports_at_once_lose_nothing_and_count_rounds(store: Store, tmp_path: P
     two = table(tmp_path, LATENCY + "1 2.00\n", "two")
     jobs = [(one, "vendor"), (two, "vendor"), (one, "vendor"), (one, "mine"), (two, "mine")]
     command = [sys.executable, "-m", "mpigraft.cli.main", "--store", str(store.folder), "import"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(book.__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(import_ledger.__file__).parents[3])}
     started = [
         subprocess.Popen([*command, path, "--configuration", name], env=environment)
         for path, name in jobs
@@ -70,7 +70,7 @@ def test_a_killed_import_loses_one_batch_and_is_repaired(
     writer = os.open(tmp_path / "fifo", os.O_RDWR)  # that never writes: reading it never ends
     command = [sys.executable, "-m", "mpigraft.cli.main", "--store", str(store.folder), "import",
                str(folder), "--configuration", "x"]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(Path(book.__file__).parents[3])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(import_ledger.__file__).parents[3])}
     stuck = [str(tmp_path / "fifo")] if where == "while it reads" else []
     killed = subprocess.Popen([*command, *stuck], env=environment, stdout=subprocess.DEVNULL)
     due = 2 * BATCH if stuck else BATCH
@@ -106,14 +106,14 @@ def test_rounds_are_counted_by_one_import_at_a_time(
     """Both would count round 0 if both could read before either wrote: here each waits for the
     other after reading, and goes on only because the other cannot get that far."""
     both = threading.Barrier(2)
-    read = book.Book.__init__
+    read = import_ledger.Book.__init__
 
     def read_and_wait(*args: object) -> None:
         read(*args)  # type: ignore[arg-type]
         with contextlib.suppress(threading.BrokenBarrierError):
             both.wait(0.5)
 
-    monkeypatch.setattr(book.Book, "__init__", read_and_wait)
+    monkeypatch.setattr(import_ledger.Book, "__init__", read_and_wait)
     paths = [table(tmp_path, LATENCY + f"1 {n}.00\n", str(n)) for n in (1, 2)]
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda path: bring(Store(store.folder), path), paths))

@@ -24,7 +24,7 @@ from mpigraft.core.model import (
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.evidence.runner import stamped
 from mpigraft.knowledge.transports.match import issues
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from mpigraft.native.programs import NOW, Natives
 from mpigraft.request.spec import CampaignSpec
 from tests.builders.configuration import a_configuration, an_mpi
@@ -77,7 +77,7 @@ def judged(
         assert arguments == (CONFIGURATION, Layout(), launched)
         return witness
 
-    launched = Launched(completed, (), nodes=nodes)
+    launched = LaunchResult(completed, (), nodes=nodes)
     monkeypatch.setattr(measurement, "check_launched", told)
     wanted = benchmarks or (LATENCY,)
     return measurement.launch_outcome(Step(0, 0, CONFIGURATION, Layout()), wanted, launched)
@@ -120,11 +120,11 @@ def test_a_good_launch_gives_its_values(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_program_of_a_suite_has_a_reader_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads the launch, and not our native program's lines, whatever was printed."""
     monkeypatch.setattr(measurement, "check_launched", lambda *_: ())
-    launched = Launched(ended(lines("latency", "bibw")), ())
+    launched = LaunchResult(ended(lines("latency", "bibw")), ())
     bibw = measurement.read_native(Step(0, 0, CONFIGURATION, Layout()), launched)
     only = replace(bibw, measurements=bibw.measurements[2:])
 
-    def read(given: Launched) -> Parsed:
+    def read(given: LaunchResult) -> Parsed:
         assert given is launched
         return only
 
@@ -281,7 +281,7 @@ def test_a_launch_is_stored_with_the_times_at_which_it_started_and_ended() -> No
     within = float(completed.stdout)
     step = Step(0, 0, CONFIGURATION, Layout())
     outcome = measurement.LaunchOutcome(LaunchState.OK, (), ())
-    launched = Launched(completed, ())
+    launched = LaunchResult(completed, ())
     kept = measurement.launch_record("c", "a", step, launched, outcome, (NodeState(), NodeState()))
     started, ended = map(datetime.fromisoformat, (kept.started, kept.ended))
     assert started.timestamp() <= within <= ended.timestamp()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.bench.schedule.campaign import Step
-from mpigraft.bench.shards import Made, given_up, pending_steps, refused
+from mpigraft.bench.shards import Made, abandoned_programs, pending_steps, refused_arms
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     AllocationRecord,
@@ -95,10 +95,10 @@ def test_what_was_given_up_does_not_keep_a_round_open() -> None:
     bad = [*made(STEPS[1:2], A, state=LaunchState.FAILED),
            *made(STEPS[4:5], A, state=LaunchState.TIMEOUT)]  # fmt: skip
     good = made([s for s in STEPS if s.configuration.key == "x"], A)
-    assert given_up(bad) == {("y", LAYOUT.key, "")}
+    assert abandoned_programs(bad) == {("y", LAYOUT.key, "")}
     assert todo([*good, *bad], here="n3,n4") == []
-    assert given_up([*bad, *made(STEPS[7:8], A)]) == set()
-    assert given_up(bad[:1]) == set()
+    assert abandoned_programs([*bad, *made(STEPS[7:8], A)]) == set()
+    assert abandoned_programs(bad[:1]) == set()
 
 
 def test_what_was_refused_does_not_keep_a_round_open_on_its_nodes() -> None:
@@ -116,7 +116,7 @@ def test_a_refusal_holds_where_it_was_made() -> None:
     proofs = [here, replace(here, configuration="y", allocation="b"),
               replace(here, configuration="z", allocation=""),
               replace(here, configuration="w", evidence=evidence("ob1-sm"))]  # fmt: skip
-    assert refused(Made((), proofs, (A, B, AGAIN)), ONE) == {("x", "1x2"), ("z", "1x2")}
+    assert refused_arms(Made((), proofs, (A, B, AGAIN)), ONE) == {("x", "1x2"), ("z", "1x2")}
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "/", "1/0", "-1/2", "1/2/3", "½/2"])

@@ -21,7 +21,7 @@ from mpigraft.discovery import inventory
 from mpigraft.launch import describe
 from mpigraft.launch import placement as layouts
 from mpigraft.launch.launchers.registry import LAUNCHERS
-from mpigraft.report import machine_document, node
+from mpigraft.report import machine_document, node_drawing
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.messages import matches, shows
 from tests.builders.outputs import assert_output
@@ -47,9 +47,9 @@ def a_node(cpu: Cpu, gpus: Sequence[Gpu] = ()) -> Machine:
 
 def drawn(cpu: Cpu, text: str, gpus: Sequence[Gpu] = ()) -> str:
     layout = parse_layout(text, cpu.cores)
-    rows = node.node_rows(cpu, gpus, layouts.assign_cpus(layout, cpu, gpus))
+    rows = node_drawing.node_rows(cpu, gpus, layouts.assign_cpus(layout, cpu, gpus))
     return "\n".join(
-        f"{r.label:{node.NODE_LABEL}}{''.join(c.text for c in r.cells)}  {r.note}".rstrip()
+        f"{r.label:{node_drawing.NODE_LABEL}}{''.join(c.text for c in r.cells)}  {r.note}".rstrip()
         for r in rows
     )
 
@@ -77,11 +77,13 @@ def test_each_core_is_drawn_once_and_no_line_is_too_long(cpu: Cpu, layout: Layou
         placed = layouts.assign_cpus(layout, cpu)
     except UsageError:
         return
-    rows = list(node.node_rows(cpu, (), placed))
-    cells = [c for row in rows for c in row.cells if c.text.strip() != node.NEXT]
+    rows = list(node_drawing.node_rows(cpu, (), placed))
+    cells = [c for row in rows for c in row.cells if c.text.strip() != node_drawing.NEXT]
     assert len(cells) == cpu.cores
-    assert all(len(row.label) <= node.NODE_LABEL for row in rows)
-    assert all(node.NODE_LABEL + sum(len(c.text) for c in row.cells) <= WIDTH for row in rows)
+    assert all(len(row.label) <= node_drawing.NODE_LABEL for row in rows)
+    assert all(
+        node_drawing.NODE_LABEL + sum(len(c.text) for c in row.cells) <= WIDTH for row in rows
+    )
     if layout.bind == "core":
         alone = [c.rank for c in cells if c.rank is not None]
         assert sorted(set(alone)) == list(range(layout.ranks_per_node))
@@ -220,5 +222,5 @@ def test_another_machine_is_read_from_its_document(
 
 
 def test_placement_without_masks_lists_gpus() -> None:
-    assert shows(node.node_ranks(Placement((), (1, 0), "amd")), "0: GPU 1", "1: GPU 0")
-    assert node.node_ranks(Placement()) == []
+    assert shows(node_drawing.node_ranks(Placement((), (1, 0), "amd")), "0: GPU 1", "1: GPU 0")
+    assert node_drawing.node_ranks(Placement()) == []

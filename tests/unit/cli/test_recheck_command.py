@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mpigraft.analysis.overtime.good import last_good, recheck_rounds
+from mpigraft.analysis.overtime.reference_state import last_good, recheck_rounds
 from mpigraft.cli import bench, common, main
 from mpigraft.cli.bench import Task
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError

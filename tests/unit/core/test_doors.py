@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mpigraft.core.doors import deferred
+from mpigraft.core.lazy_exports import deferred
 
 
 def test_a_deferred_module_has_the_names_of_the_module_and_keeps_them() -> None:

@@ -18,7 +18,7 @@ from mpigraft.evidence.traffic.lanes import Wire
 from mpigraft.evidence.traffic.probe import LONG, WHOLE, ProbePhase, Transfer
 from mpigraft.evidence.traffic.sockets import SLACK, Sockets
 from mpigraft.knowledge import load_document
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.messages import shows
 from tests.builders.probes import (
     FLOOD,
@@ -194,7 +194,7 @@ def judged(sent: int, *, name: str = "ofi-tcp", gap: str = "") -> Evidence:
     )
     ended = Completed(("mpiexec",), 0, "\n".join(lines).encode(), b"", 1.0)
     return judge.judge_evidence(
-        configuration("intel@2021.18.1", name), Layout(), Launched(ended, records(2))
+        configuration("intel@2021.18.1", name), Layout(), LaunchResult(ended, records(2))
     )
 
 

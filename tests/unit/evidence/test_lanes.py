@@ -14,10 +14,10 @@ from mpigraft.core.model import Kind, Peer, ProofStatus, Sign
 from mpigraft.evidence.traffic.lanes import (
     TrafficFinding,
     Wire,
-    assess,
     differing_parts,
     exercised,
     expected,
+    judge_traffic,
     lines,
     phase_of,
     wire_state,
@@ -132,7 +132,7 @@ def test_a_part_that_others_drown_is_no_evidence(
     sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>x)", "x", proves=True, wire=claim)
     phase = replace(a_phase(1), bytes=sum(p.bytes for p in parts), parts=parts)
     wire = wire_state(phase, frozenset({Peer.ON_NODE}))
-    heard = assess(
+    heard = judge_traffic(
         (Kind.P2P, Peer.ON_NODE), [sign], lines("lane: x", ""), phase, ranks=2, wire=wire
     )
     assert heard.proof.standing is due
@@ -148,7 +148,7 @@ def test_a_network_that_only_long_messages_take_is_not_proven() -> None:
     told = (Transfer("8 B", SHORT, (("lo", 304),)), Transfer("1 MiB", LONG, (("lo", LONG),)))
     phase = replace(a_phase(LONG), bytes=SHORT + LONG, parts=told)
     wire = wire_state(phase, frozenset({Peer.ON_NODE}))
-    heard = assess(
+    heard = judge_traffic(
         (Kind.P2P, Peer.ON_NODE), [sign], lines("lane: tcp", ""), phase, ranks=2, wire=wire
     )
     assert heard.proof.standing is ProofStatus.CONTRADICTED
@@ -174,7 +174,7 @@ WIRE_CASES = [
 @pytest.mark.parametrize(("claim", "wire", "due"), WIRE_CASES)
 def test_the_wire_against_the_signs(claim: str, wire: Wire | None, due: ProofStatus) -> None:
     sign = Sign(Kind.P2P, Peer.ON_NODE, "lane: (?P<lane>sm)", "sm", proves=True, wire=claim)
-    heard = assess(
+    heard = judge_traffic(
         (Kind.P2P, Peer.ON_NODE), [sign], lines("lane: sm", ""), a_phase(0), ranks=2, wire=wire
     )
     assert heard.proof.standing is due
@@ -202,7 +202,7 @@ def test_the_wire_names_an_unrequested_lane_and_does_not_refuse_it(
     put, near = Kind.ONE_SIDED, Peer.ON_NODE
     sign = Sign(put, near, "osc/(?P<lane>rdma)", "rdma", True, wire=claim, unrequested=True)
     output, phase = lines("osc/rdma", ""), a_phase(50_000, put)
-    finding = assess((put, near), [sign], output, phase, ranks=2, wire=wire)
+    finding = judge_traffic((put, near), [sign], output, phase, ranks=2, wire=wire)
     assert (finding.proof.standing, finding.proof.lane) == (ProofStatus.PROVEN, lane)
     assert finding.unrequested is unrequested
 
@@ -213,7 +213,7 @@ def test_of_several_signs_the_one_that_names_the_lane_is_quoted() -> None:
 
     def told(*signs: Sign) -> TrafficFinding:
         output, phase = lines("first\nlane: sm\nlane: sm again", ""), a_phase(0)
-        return assess((Kind.P2P, Peer.ON_NODE), signs, output, phase, ranks=2, wire=None)
+        return judge_traffic((Kind.P2P, Peer.ON_NODE), signs, output, phase, ranks=2, wire=None)
 
     heard = told(sign("first", ""), sign("lane:", "sm", unrequested=True))
     assert (heard.proof.standing, heard.proof.lane) == (ProofStatus.PROVEN, "sm")

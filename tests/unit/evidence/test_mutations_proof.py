@@ -45,14 +45,14 @@ from tests.unit.evidence import (
 
 PROVE = (
     "TIMED_OUT", "judge_evidence", "worth_repeating", "_all_proven", "_assess_all", "_label",
-    "lane_label", "_launch_failure", "_crash", "_explanation", "_of_lanes", "_mismatches",
-    "_unreachable", "_of_phases", "relevant_lines", "TAIL_LINES",
+    "lane_label", "_launch_failure", "_crash", "_explanation", "_lane_findings", "_mismatches",
+    "_unreachable", "_phase_findings", "relevant_lines", "TAIL_LINES",
 )  # fmt: skip
 KEPT = ("evidence_key", "_libraries")
 LANES = (
     "drowned_parts", "left_out", "exercised", "with_peer_class", "phase_of", "expected",
     "claims_of", "wire_state", "differing_parts", "_part_state", "find_sign", "lane_name",
-    "assess", "_printed", "_missing", "_with_wire",
+    "judge_traffic", "_printed", "_missing", "_with_wire",
 )  # fmt: skip
 PHASES = (
     "CARRIED", "LONG", "BURST", "phases", "_phase", "_part", "_idle_rate", "_seconds", "records",
@@ -176,7 +176,7 @@ def test_code_that_is_put_in_place_unchanged_passes(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(mutator, "_mutate", nothing)
     for module, tests, only in (
         (judge, test_prove_parts, ("judge_evidence", "_crash", "TIMED_OUT")),
-        (lanes, test_lanes, ("assess", "_part_state")),
+        (lanes, test_lanes, ("judge_traffic", "_part_state")),
         (probe, test_lanes, ("_part", "LONG")),
         (witness, test_witness, ("check_witness", "_world")),
         (measurement, test_measure, ("launch_outcome",)),

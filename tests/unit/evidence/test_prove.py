@@ -12,7 +12,7 @@ import pytest
 from mpigraft.core.model import Evidence, Finding, Kind, Layout, Level, Peer, Proof, ProofStatus
 from mpigraft.evidence import judge
 from mpigraft.evidence.traffic.lanes import TrafficFinding
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.probes import (
     LAYOUT,
     configuration,
@@ -29,7 +29,7 @@ from tests.builders.probes import (
 def changed(name: str, old: str, new: str) -> Evidence:
     log = recorded(name)
     asking = configuration(log.identity, log.asked[0])
-    return judge.judge_evidence(asking, LAYOUT, Launched(log.edited(old, new), log.ranks))
+    return judge.judge_evidence(asking, LAYOUT, LaunchResult(log.edited(old, new), log.ranks))
 
 
 LNX = "openmpi-5.0.11--ofi-lnx"
@@ -101,7 +101,9 @@ def test_every_rank_has_to_say_it(sign: str) -> None:
     assert who
     line = rf"\[{who[1].decode()}\][^\n]*{sign}[^\n]*\n"
     evidence = judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(log.edited(line, ""), log.ranks)
+        configuration(log.identity, "ofi-lnx"),
+        LAYOUT,
+        LaunchResult(log.edited(line, ""), log.ranks),
     )
     assert not evidence.ok
     assert any("1 of 2 ranks say" in f.message for f in evidence.findings)
@@ -114,7 +116,7 @@ def test_a_rank_that_only_answers_used_it_as_well() -> None:
     assert len(set(who)) == 2
     line = rf"[^\n]*\[{who[0].decode()}:[^\n]*send wireup request[^\n]*\n"
     evidence = judge.judge_evidence(
-        configuration(log.identity, "ucx"), LAYOUT, Launched(log.edited(line, ""), log.ranks)
+        configuration(log.identity, "ucx"), LAYOUT, LaunchResult(log.edited(line, ""), log.ranks)
     )
     assert evidence.ok, evidence.findings
 
@@ -126,7 +128,9 @@ def test_signs_do_not_count_without_traffic() -> None:
         evidence = judge.judge_evidence(
             configuration(log.identity, "ofi-lnx"),
             LAYOUT,
-            Launched(log.edited(rf'{{"mpigraft":"phase","kind":"{kind}"[^\n]*\n', ""), log.ranks),
+            LaunchResult(
+                log.edited(rf'{{"mpigraft":"phase","kind":"{kind}"[^\n]*\n', ""), log.ranks
+            ),
         )
         assert not evidence.ok
         assert "probe-incomplete" in errors(evidence)
@@ -140,7 +144,7 @@ def test_a_kind_that_mpi_refuses_is_a_warning_unless_it_is_messages() -> None:
         old = rf'("kind":"{kind}"[^\n]*)"ok":true'
         done = log.edited(old, r'\1"ok":false,"error":"MPI_ERR_WIN: invalid window"')
         return judge.judge_evidence(
-            configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(done, log.ranks)
+            configuration(log.identity, "ofi-lnx"), LAYOUT, LaunchResult(done, log.ranks)
         )
 
     windows = refused(Kind.ONE_SIDED)
@@ -157,7 +161,7 @@ def test_a_kind_that_mpi_refuses_is_a_warning_unless_it_is_messages() -> None:
 def test_a_transport_without_signs_is_never_proven() -> None:
     log = recorded(LNX)
     asking = with_transport(configuration(log.identity, "ofi-lnx"), signs=())
-    evidence = judge.judge_evidence(asking, LAYOUT, Launched(log.completed, log.ranks))
+    evidence = judge.judge_evidence(asking, LAYOUT, LaunchResult(log.completed, log.ranks))
     assert not evidence.ok
     assert "no-evidence" in errors(evidence)
 
@@ -167,14 +171,14 @@ def test_one_rank_proves_nothing() -> None:
     layout = Layout(ranks_per_node=1)
     quiet = log.edited(r'{"mpigraft":"phase"[^\n]*\n', "")
     evidence = judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), layout, Launched(quiet, records(1))
+        configuration(log.identity, "ofi-lnx"), layout, LaunchResult(quiet, records(1))
     )
     assert not any(one.standing is ProofStatus.PROVEN for one in evidence.proof)
     assert evidence.ran == judge.ALONE
     assert evidence.ok, "what starting costs can be measured of it"
     assert [f.code for f in evidence.findings if f.level is Level.WARNING] == ["not-exercised"]
     two = judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(quiet, records(1))
+        configuration(log.identity, "ofi-lnx"), LAYOUT, LaunchResult(quiet, records(1))
     )
     assert not two.ok
     assert "not-exercised" in errors(two)
@@ -184,7 +188,7 @@ def test_a_time_limit_is_reported() -> None:
     log = recorded(LNX)
     asking = configuration(log.identity, "ofi-lnx")
     for done in (replace(log.completed, code=124), replace(log.completed, timed_out=True)):
-        evidence = judge.judge_evidence(asking, LAYOUT, Launched(done, log.ranks))
+        evidence = judge.judge_evidence(asking, LAYOUT, LaunchResult(done, log.ranks))
         assert not evidence.ok
         assert errors(evidence) == ["probe-timeout"]
 
@@ -197,7 +201,7 @@ def test_how_a_probe_ended(code: int, says: str) -> None:
     log = recorded(LNX)
     done = replace(log.completed, code=code)
     evidence = judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(done, log.ranks)
+        configuration(log.identity, "ofi-lnx"), LAYOUT, LaunchResult(done, log.ranks)
     )
     assert not evidence.ok
     assert says in evidence.findings[0].message
@@ -245,7 +249,9 @@ def test_two_nodes_over_a_transport_of_one_are_refused() -> None:
     log = recorded("openmpi-5.0.11--ob1-sm")
     layout = Layout(nodes=2, ranks_per_node=1)
     asking = configuration(log.identity, "ob1-sm")
-    evidence = judge.judge_evidence(asking, layout, Launched(log.completed, records(2, hosts=2)))
+    evidence = judge.judge_evidence(
+        asking, layout, LaunchResult(log.completed, records(2, hosts=2))
+    )
     assert not evidence.ok
     reached = [f.message for f in evidence.findings if f.code == "peer-class"]
     assert "peer-class" in errors(evidence)
@@ -257,7 +263,7 @@ def test_mpich_that_takes_the_ranks_for_strangers_has_no_shared_memory_of_its_ow
     log = recorded("mpich-5.0.2--shm-ofi-tcp")
     done = log.edited('"peer":"on-node"', '"peer":"off-node"')
     evidence = judge.judge_evidence(
-        configuration(log.identity, "shm-ofi-tcp"), LAYOUT, Launched(done, log.ranks)
+        configuration(log.identity, "shm-ofi-tcp"), LAYOUT, LaunchResult(done, log.ranks)
     )
     assert not evidence.ok
     assert "no-evidence" in errors(evidence)

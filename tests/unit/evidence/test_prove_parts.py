@@ -20,7 +20,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.evidence import judge
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.messages import matches
 from tests.builders.probes import (
     LAYOUT,
@@ -52,7 +52,7 @@ def heard(standing: ProofStatus, kind: Kind = Kind.P2P, lane: str = "") -> Traff
 def of_lanes(
     *several: TrafficFinding, known: tuple[KnownIssue, ...] = (), ended: bool = True
 ) -> list[str]:
-    found = judge._of_lanes("asked", several, known, ended=ended)
+    found = judge._lane_findings("asked", several, known, ended=ended)
     return [f"{f.level} {f.code}" for f in found]
 
 
@@ -62,7 +62,7 @@ def test_a_finding_that_was_forgotten_is_no_pass(monkeypatch: pytest.MonkeyPatch
 
     log = recorded("openmpi-5.0.11--not-lnx-noshm")
     assert errors(judged(log, "ofi-lnx")) == ["wire-contradiction"]
-    monkeypatch.setattr(judge, "_of_lanes", forgotten)
+    monkeypatch.setattr(judge, "_lane_findings", forgotten)
     evidence = judged(log, "ofi-lnx")
     assert errors(evidence) == []
     assert not evidence.ok
@@ -73,17 +73,17 @@ def test_a_node_that_was_lost_comes_first_and_nothing_is_proven_without_it() -> 
     asked = configuration(log.identity, "ofi-lnx")
     lost = Finding(Level.ERROR, "node-lost", "n2 answered at the start")
     evidence = judge.judge_evidence(
-        asked, LAYOUT, Launched(log.completed, log.ranks, nodes=(lost,))
+        asked, LAYOUT, LaunchResult(log.completed, log.ranks, nodes=(lost,))
     )
     assert evidence.findings[0] == lost
     assert not evidence.ok
-    assert judge.judge_evidence(asked, LAYOUT, Launched(log.completed, log.ranks)).ok
+    assert judge.judge_evidence(asked, LAYOUT, LaunchResult(log.completed, log.ranks)).ok
 
 
 def test_without_a_transport_nothing_is_proven() -> None:
     log = recorded(LNX)
     asking = replace(configuration(log.identity, "ofi-lnx"), transport=None)
-    evidence = judge.judge_evidence(asking, LAYOUT, Launched(log.completed, log.ranks))
+    evidence = judge.judge_evidence(asking, LAYOUT, LaunchResult(log.completed, log.ranks))
     assert not evidence.ok
     assert (evidence.asked, evidence.ran) == ("", "not known")
     assert "no transport cannot reach on-node peers" in [f.message for f in evidence.findings]
@@ -101,7 +101,7 @@ def failed(stdout: bytes, stderr: bytes, count: int = 2) -> Evidence:
     log = recorded(LNX)
     done = replace(log.completed, code=1, stdout=stdout, stderr=stderr)
     return judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(done, records(count))
+        configuration(log.identity, "ofi-lnx"), LAYOUT, LaunchResult(done, records(count))
     )
 
 
@@ -166,7 +166,7 @@ def test_a_malformed_phase_is_a_finding_and_no_crash(broken: str) -> None:
     # of two keys of one name the last counts
     done = log.edited(r'("kind":"p2p".*)}', rf"\1,{broken}}}")
     evidence = judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(done, log.ranks)
+        configuration(log.identity, "ofi-lnx"), LAYOUT, LaunchResult(done, log.ranks)
     )
     assert "probe-incomplete" in errors(evidence)
 
@@ -180,7 +180,7 @@ def test_a_setting_that_replaces_what_forces_the_transport_is_named() -> None:
             EnvRow("OMPI_MCA_pml", value, Scope.RANK, "user"),
         )
         mine = with_transport(asked, env=(*asked_for(asked).env, *rows))
-        found = judge.judge_evidence(mine, LAYOUT, Launched(log.completed, log.ranks)).findings
+        found = judge.judge_evidence(mine, LAYOUT, LaunchResult(log.completed, log.ranks)).findings
         told = [(f.level, f.message) for f in found if f.code == "setting-overrides"]
         seen = f"--env OMPI_MCA_pml={value} replaces cm, which forces it"
         assert told == ([(level, seen)] if level else [])

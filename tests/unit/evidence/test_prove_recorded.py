@@ -9,7 +9,7 @@ import pytest
 from mpigraft.core.model import Family, Kind, Level, Peer, ProofStatus
 from mpigraft.evidence import judge
 from mpigraft.knowledge.transports.match import transport_names
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.messages import matches, shows
 from tests.builders.probes import (
     LAYOUT,
@@ -103,7 +103,7 @@ def test_requested_lnx_and_got_ob1() -> None:
         for r in row.env
     )
     evidence = judge.judge_evidence(
-        with_transport(asking, env=env), LAYOUT, Launched(log.completed, log.ranks)
+        with_transport(asking, env=env), LAYOUT, LaunchResult(log.completed, log.ranks)
     )
     first = evidence.findings[0]
     assert not evidence.ok
@@ -119,7 +119,7 @@ def test_a_launch_that_failed_after_another_lane_showed_is_a_mismatch() -> None:
     log = recorded("openmpi-5.0.11--not-lnx-old-name-unforced")
     done = replace(log.completed, code=1)
     evidence = judge.judge_evidence(
-        configuration(log.identity, "ofi-lnx"), LAYOUT, Launched(done, log.ranks)
+        configuration(log.identity, "ofi-lnx"), LAYOUT, LaunchResult(done, log.ranks)
     )
     assert not evidence.ok
     assert evidence.ran.startswith("p2p ob1 (sm)")

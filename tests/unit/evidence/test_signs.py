@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Kind, Peer, ProofStatus, Sign
-from mpigraft.evidence.traffic.lanes import OutputLine, assess, find_sign, lane_name, lines
+from mpigraft.evidence.traffic.lanes import OutputLine, find_sign, judge_traffic, lane_name, lines
 from mpigraft.evidence.traffic.probe import ProbePhase
 from mpigraft.knowledge.transports.match import transport_rows
 from tests.builders.messages import shows
@@ -42,14 +42,16 @@ def test_a_connection_is_begun_at_one_of_its_ends(
     pattern = rf"\[(?P<{group}>\d+)\] send"
     sign = Sign(Kind.P2P, Peer.ON_NODE, pattern, "ucx", proves=True, says="{lane} is in use")
     said = lines("", "".join(f"[{rank}] send\n[{rank}] send\n" for rank in range(said_by)))
-    heard = assess((Kind.P2P, Peer.ON_NODE), [sign], said, QUIET, ranks=ranks, wire=None)
+    heard = judge_traffic((Kind.P2P, Peer.ON_NODE), [sign], said, QUIET, ranks=ranks, wire=None)
     due = ProofStatus.PROVEN if enough else ProofStatus.NO_EVIDENCE
     assert heard.proof.standing is due
     if said_by and not enough:
         assert shows(heard.reason, f"{said_by} of {ranks} ranks", "ucx")
     if not said_by:
         asked = replace(sign, due="ucx alone")
-        heard = assess((Kind.P2P, Peer.ON_NODE), [asked], said, QUIET, ranks=ranks, wire=None)
+        heard = judge_traffic(
+            (Kind.P2P, Peer.ON_NODE), [asked], said, QUIET, ranks=ranks, wire=None
+        )
         assert heard.reason == "the library did not print that ucx alone is in use"
 
 

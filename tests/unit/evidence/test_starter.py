@@ -18,7 +18,7 @@ from mpigraft.core.process.command import Completed
 from mpigraft.evidence import judge, runner
 from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.launch.hosts.reachability import Nodes
-from mpigraft.launch.launched import Launched
+from mpigraft.launch.launch_result import LaunchResult
 from mpigraft.native.programs import Natives
 from tests.builders.probes import configuration, recorded, records
 
@@ -48,9 +48,9 @@ def test_evidence_is_kept_of_this_host_and_of_a_job(
 ) -> None:
     log, started = recorded("openmpi-5.0.11--ofi-lnx"), []
 
-    def start(*_: object) -> Launched:
+    def start(*_: object) -> LaunchResult:
         started.append(1)
-        return Launched(log.completed, log.ranks)
+        return LaunchResult(log.completed, log.ranks)
 
     found = [runner.evidence_of(ASKED, Layout(), natives, start, nodes) for _ in range(2)]
     assert found[0] == found[1]
@@ -61,9 +61,9 @@ def test_evidence_is_kept_of_this_host_and_of_a_job(
 def test_a_probe_of_many_ranks_may_take_longer_to_start(natives: Natives) -> None:
     log, limits = recorded("openmpi-5.0.11--ofi-lnx"), []
 
-    def start(_: object, __: object, ___: object, limit_s: float, ____: object) -> Launched:
+    def start(_: object, __: object, ___: object, limit_s: float, ____: object) -> LaunchResult:
         limits.append(limit_s)
-        return Launched(log.completed, log.ranks)
+        return LaunchResult(log.completed, log.ranks)
 
     for layout in (Layout(1, 2), Layout(64, 64)):
         runner.evidence_of(ASKED, layout, natives, start)
@@ -213,7 +213,7 @@ def test_a_failed_start_is_explained_by_its_nodes_first(
     @contextmanager
     def starter(*_: object) -> Iterator[object]:
         assert printed
-        launched = Launched(Completed((), 1, b"", b"", 0.0), (), nodes=(printed,))
+        launched = LaunchResult(Completed((), 1, b"", b"", 0.0), (), nodes=(printed,))
         yield lambda _, layout, *__: launched if layout.key == "2x1-none" else None
 
     monkeypatch.setattr(runner, "_compare" if launch else "_compare_once", lambda *_: (unlike,))
@@ -223,6 +223,6 @@ def test_a_failed_start_is_explained_by_its_nodes_first(
 
 def test_of_a_probe_that_was_not_started_its_nodes_alone_are_reported(natives: Natives) -> None:
     log = recorded("openmpi-5.0.11--ofi-lnx")
-    launched = Launched(log.completed, (), nodes=(LACKS,), started=False)
+    launched = LaunchResult(log.completed, (), nodes=(LACKS,), started=False)
     evidence = runner.evidence_of(ASKED, Layout(2, 1), natives, lambda *_: launched, NAMED)
     assert (evidence.findings, evidence.ok) == ((LACKS,), False)

@@ -32,7 +32,7 @@ from mpigraft.evidence.traffic.counters import (
 )
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire, _with_wire, wire_state
 from mpigraft.evidence.traffic.probe import WHOLE, ProbePhase, Transfer
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.messages import matches, shows
 from tests.builders.probes import configuration, records, with_transport
 
@@ -198,7 +198,9 @@ def judged(
     text = "\n".join(lines).encode()
     each = 2 if near is not None else 1
     ended = Completed(("mpiexec",), 0, text, b"", 1.0)
-    return judge.judge_evidence(asked, Layout(2, each), Launched(ended, records(2 * each, hosts=2)))
+    return judge.judge_evidence(
+        asked, Layout(2, each), LaunchResult(ended, records(2 * each, hosts=2))
+    )
 
 
 def test_evidence_has_the_counters_the_names_and_the_payload() -> None:
@@ -218,7 +220,7 @@ def test_the_wire_that_is_reported_is_that_of_the_farthest() -> None:
 def test_a_probe_without_output_has_no_payload() -> None:
     asked = configuration("intel@2021.18.1", "shm-ofi-tcp")
     ended = Completed(("mpiexec",), 1, b"", b"", 1.0)
-    found = judge.judge_evidence(asked, Layout(2, 1), Launched(ended, ()))
+    found = judge.judge_evidence(asked, Layout(2, 1), LaunchResult(ended, ()))
     assert (found.wire, found.counters, found.named, found.payload) == ((), (), (), 0)
 
 
@@ -272,7 +274,7 @@ def test_on_one_node_no_interface_is_due() -> None:
     rows = [json.dumps(said(wire, kind, Peer.ON_NODE), separators=(",", ":")) for kind in KINDS]
     ended = Completed(("mpiexec",), 0, "\n".join(rows).encode(), b"", 1.0)
     found = judge.judge_evidence(
-        configuration("intel@2021.18.1", "ofi-tcp"), Layout(), Launched(ended, records(2))
+        configuration("intel@2021.18.1", "ofi-tcp"), Layout(), LaunchResult(ended, records(2))
     )
     assert found.named == ()
     assert found.payload == LONG

@@ -13,7 +13,7 @@ from mpigraft.evidence.world import witness
 from mpigraft.evidence.world.mapped import LIBMPI, DueLibrary
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.evidence.world.witness import check_witness, libmpis
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 from tests.builders.messages import matches
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, configuration, install, recorded, records
@@ -320,7 +320,7 @@ def test_an_unreadable_record_is_reported_and_is_no_rank() -> None:
 def test_an_unreadable_record_refuses_a_probe() -> None:
     log = recorded("openmpi-5.0.11--ob1-sm")
     broken = RankRecord(UNREAD, 0, "n0-a.ranks", 0, "ValueError", (), ())
-    evidence = judge_evidence(ASKED, LAYOUT, Launched(log.completed, (*log.ranks, broken)))
+    evidence = judge_evidence(ASKED, LAYOUT, LaunchResult(log.completed, (*log.ranks, broken)))
     assert not evidence.ok
     assert evidence.ranks == log.ranks
-    assert judge_evidence(ASKED, LAYOUT, Launched(log.completed, log.ranks)).ok
+    assert judge_evidence(ASKED, LAYOUT, LaunchResult(log.completed, log.ranks)).ok

@@ -21,7 +21,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.process.command import Completed
 from mpigraft.evidence import wireup
-from mpigraft.launch.launched import Launched
+from mpigraft.launch.launch_result import LaunchResult
 from mpigraft.launch.launchers import select
 from mpigraft.launch.launchers.registry import LAUNCHERS
 from mpigraft.launch.launchers.select import launchers_for
@@ -182,13 +182,13 @@ class Started:
 
     def __call__(
         self, _: object, layout: Layout, words: tuple[str, ...], limit_s: float, probe: bool
-    ) -> Launched:
+    ) -> LaunchResult:
         assert words[:2] == ("/n/mpigraft-probe", "--buffers")
         assert not probe
         assert limit_s > 0
         self.times += 1
         self.layouts.append(layout)
-        return Launched(self.ended, self.ranks)
+        return LaunchResult(self.ended, self.ranks)
 
 
 @pytest.fixture(autouse=True)
@@ -219,7 +219,7 @@ def test_of_nodes_that_may_change_nothing_is_believed_for_long() -> None:
 def test_a_node_that_was_lost_is_reported_first() -> None:
     lost = Finding(Level.ERROR, "node-lost", "n2 answered")
     ended = Completed((), 1, b"", b"connection closed", 0.1)
-    found = wireup.verify_wireup(ASKED, NATIVES, lambda *_: Launched(ended, (), nodes=(lost,)))
+    found = wireup.verify_wireup(ASKED, NATIVES, lambda *_: LaunchResult(ended, (), nodes=(lost,)))
     assert found[0].code == "node-lost"
     assert "launcher-fails" in [f.code for f in found]
 

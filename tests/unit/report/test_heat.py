@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.analysis.pairs.matrices import PairMatrix, pair_matrices
-from mpigraft.report import matrix
+from mpigraft.report import node_pairs
 from mpigraft.report.contents import ReportData
 from mpigraft.report.figures import heat
 from mpigraft.report.html import page as html
@@ -94,15 +94,15 @@ def test_names_are_foreign_text_and_secrets_are_struck_out(monkeypatch: pytest.M
 
 def test_the_page_has_the_figures_that_a_tooltip_says() -> None:
     data = links(named(13), {(0, 2): 2.5})
-    (one,) = matrix.values(data)
+    (one,) = node_pairs.values(data)
     assert one is not None
     assert (one["values"][0][:3], one["worse"][0][:3]) == ([None, 100.0, 40.0], [None, 1.0, 2.5])
     assert json.dumps(one["values"][0]).replace(" ", "") in html.render_html(data)
-    assert matrix.values(links(named(4))) == [None]  # its table says so by itself
+    assert node_pairs.values(links(named(4))) == [None]  # its table says so by itself
 
 
 def test_a_column_on_the_terminal_has_the_number_of_its_row() -> None:
-    lines = matrix.picture(only(links(named(64), {(5, 22): 3.0})))
+    lines = node_pairs.picture(only(links(named(64), {(5, 22): 3.0})))
     assert max(map(len, lines)) <= 80
     slow = next(line for line in lines if "█" in line)
     assert shows(slow, "nid000006 6")
@@ -112,6 +112,6 @@ def test_a_column_on_the_terminal_has_the_number_of_its_row() -> None:
 
 @pytest.mark.parametrize("count", [2, 5, 8])
 def test_names_above_figures_are_whole_where_they_fit(count: int) -> None:
-    lines = matrix.picture(only(links(named(count))))
+    lines = node_pairs.picture(only(links(named(count))))
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == [name if count < 8 else name[-7:] for name in named(count)]

@@ -17,7 +17,7 @@ from mpigraft.core.model import CellGroup, Comparison, Verdict
 from mpigraft.core.process import clean
 from mpigraft.report import markdown, terminal
 from mpigraft.report.contents import ReportData
-from mpigraft.report.over_nodes import NodesTable, Row, split_layouts
+from mpigraft.report.layouts_table import NodesTable, Row, split_layouts
 from mpigraft.report.wording import words
 from tests.builders.commands import run_on_store as run
 from tests.builders.messages import shows

@@ -10,7 +10,7 @@ import pytest
 
 from mpigraft.core import numbers
 from mpigraft.core.model import Look
-from mpigraft.report import cost, headline, looks, markdown
+from mpigraft.report import headline, looks, markdown, precision
 from mpigraft.report import json as as_json
 from mpigraft.report.contents import ReportData
 from mpigraft.report.html import page
@@ -112,4 +112,4 @@ def test_few_rounds_are_advised_once() -> None:
     """Their finding has the number of rounds; what would decide is not known from them."""
     data = small_data()
     few = replace(data, comparison=replace(data.comparison, rounds=5))
-    assert cost.deciding(few) == cost.extension(few) == ""
+    assert precision.deciding(few) == precision.extension(few) == ""

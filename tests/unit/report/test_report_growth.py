@@ -13,8 +13,8 @@ from rich.console import Console
 
 import mpigraft
 from mpigraft.core.model import RankRecord, ValueRow
-from mpigraft.report import growth, markdown, terminal
 from mpigraft.report import json as as_json
+from mpigraft.report import markdown, rank_scaling, terminal
 from mpigraft.report.contents import ReportData
 from mpigraft.report.html import page as html
 from tests.builders.messages import shows
@@ -61,11 +61,11 @@ def test_every_form_says_what_is_predicted() -> None:
 
 
 def test_a_point_says_whether_it_was_measured() -> None:
-    (plot,) = growth.plots(grown())
+    (plot,) = rank_scaling.plots(grown())
     assert [point[0] for point in plot["measured"]] == list(NODES)
     assert [point[0] for point in plot["predicted"]] == [16, 32]
     assert all(point[4].endswith(", measured") for point in plot["measured"])
-    assert all(point[4].endswith(growth.PREDICTED) for point in plot["predicted"])
+    assert all(point[4].endswith(rank_scaling.PREDICTED) for point in plot["predicted"])
     assert (plot["last"], plot["law"][0][0], plot["law"][-1][0]) == (8, 1, 32)
     assert plot["last"] in [ranks for ranks, _ in plot["law"]]  # the dashed line begins there
 
@@ -77,7 +77,7 @@ def test_ranks_that_shared_the_machines_cores_are_refused() -> None:
     assert shows(" ".join(shown.split()), "ranks shared", "1x4", "2x4", "3x4", "4x4", "8x4")
     assert "PREDICTED" not in shown
     assert 'data-kind="growth"' not in html.render_html(data)
-    assert growth.plots(data) == []
+    assert rank_scaling.plots(data) == []
     (one,) = json.loads(as_json.render_json(data))["growth"]
     assert one["law"] is None
 
@@ -86,9 +86,9 @@ def test_ranks_that_shared_the_machines_cores_are_refused() -> None:
 def test_unknown_cores_refuse_a_law(machine: str) -> None:
     data = grown()
     silent = replace(data, allocations=tuple(replace(a, machine=machine) for a in data.allocations))
-    (one,) = growth.growths(silent)
+    (one,) = rank_scaling.growths(silent)
     assert one.law is None
-    assert growth.UNKNOWN in one.refused
+    assert rank_scaling.UNKNOWN in one.refused
 
 
 def test_masks_of_ranks_decide_whether_cores_are_shared() -> None:
@@ -98,9 +98,9 @@ def test_masks_of_ranks_decide_whether_cores_are_shared() -> None:
     assert len(one_core) > 1
     told = replace(first, layout="8x1", evidence=replace(first.evidence, ranks=one_core))
     data = replace(data, evidence=(*data.evidence, told))
-    (one,) = growth.growths(data)
+    (one,) = rank_scaling.growths(data)
     assert shows(html.render_html(data), "left", "8x1", "ranks shared", "cores")
-    assert one.left_out == (("8x1", growth.SHARED),)
+    assert one.left_out == (("8x1", rank_scaling.SHARED),)
     assert one.points[-1].ranks == 4
     assert not rest
 
@@ -111,22 +111,22 @@ def rank(host: str, boot: str, *cores: int) -> RankRecord:
 
 def test_nodes_of_one_kernel_share_its_cores() -> None:
     """Containers and namespaces: two names, one boot, one CPU 0."""
-    assert growth.overlapping([rank("n1", "b", 0), rank("n3", "b", 0)])
-    assert not growth.overlapping([rank("n1", "b", 0), rank("n2", "b", 1)])
-    assert not growth.overlapping([rank("n1", "b", 0), rank("n3", "c", 0)])
-    assert not growth.overlapping([rank("n1", "", 0), rank("n3", "", 0)])
-    assert growth.overlapping([rank("n1", "", 0), rank("n1", "", 0)])
+    assert rank_scaling.overlapping([rank("n1", "b", 0), rank("n3", "b", 0)])
+    assert not rank_scaling.overlapping([rank("n1", "b", 0), rank("n2", "b", 1)])
+    assert not rank_scaling.overlapping([rank("n1", "b", 0), rank("n3", "c", 0)])
+    assert not rank_scaling.overlapping([rank("n1", "", 0), rank("n3", "", 0)])
+    assert rank_scaling.overlapping([rank("n1", "", 0), rank("n1", "", 0)])
 
 
 def test_two_hardware_threads_are_one_core() -> None:
     siblings = {0: 0, 64: 0, 1: 1, 65: 1}
     two = [rank("n1", "b", 0), rank("n1", "b", 64)]
-    assert not growth.overlapping(two)
-    assert growth.overlapping(two, core_of=siblings)
+    assert not rank_scaling.overlapping(two)
+    assert rank_scaling.overlapping(two, core_of=siblings)
     apart = [rank("n1", "b", 0, 64), rank("n1", "b", 1, 65)]
-    assert not growth.overlapping(apart, core_of=siblings)
-    assert growth.overlapping(apart, threads=2, core_of=siblings)
-    assert not growth.overlapping([rank("n1", "b", 7), rank("n1", "b", 8)], core_of=siblings)
+    assert not rank_scaling.overlapping(apart, core_of=siblings)
+    assert rank_scaling.overlapping(apart, threads=2, core_of=siblings)
+    assert not rank_scaling.overlapping([rank("n1", "b", 7), rank("n1", "b", 8)], core_of=siblings)
 
 
 def test_hardware_threads_are_read_off_the_machine() -> None:
@@ -140,8 +140,8 @@ def test_hardware_threads_are_read_off_the_machine() -> None:
     )
     told = replace(first, layout="8x1", evidence=replace(first.evidence, ranks=shared))
     seen = replace(data, allocations=(replace(one, machine=machine),))
-    unclear_cores = growth.unclear_cores(replace(seen, evidence=(*data.evidence, told)))
-    assert unclear_cores[f"key:{BASELINE}", "8x1"] == growth.SHARED
+    unclear_cores = rank_scaling.unclear_cores(replace(seen, evidence=(*data.evidence, told)))
+    assert unclear_cores[f"key:{BASELINE}", "8x1"] == rank_scaling.SHARED
 
 
 def test_shared_cores_in_one_allocation_refuse_a_law() -> None:
@@ -158,12 +158,12 @@ def test_shared_cores_in_one_allocation_refuse_a_law() -> None:
             replace(first, layout="8x1", evidence=replace(first.evidence, ranks=ranks))
             for ranks in order
         )
-        found = growth.unclear_cores(replace(data, evidence=(*data.evidence, *told)))
-        assert found[f"key:{BASELINE}", "8x1"] == growth.SHARED
+        found = rank_scaling.unclear_cores(replace(data, evidence=(*data.evidence, *told)))
+        assert found[f"key:{BASELINE}", "8x1"] == rank_scaling.SHARED
 
 
 def test_two_layouts_of_a_collective_say_nothing_to_a_person() -> None:
     data = grown(benchmark="native:barrier")
     few = replace(data, values=tuple(row for row in data.values if row.layout in ("1x1", "2x1")))
-    assert growth.growths(few)
-    assert not growth.growths_to_show(few)
+    assert rank_scaling.growths(few)
+    assert not rank_scaling.growths_to_show(few)

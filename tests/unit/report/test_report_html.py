@@ -210,7 +210,7 @@ def beside_data() -> ReportData:
     data = small_data()
     record = data.evidence[0]
     proof = Proof(Peer.ON_NODE, Kind.ONE_SIDED, ProofStatus.PROVEN, "sm", "osc: selected sm")
-    told = judge._of_lanes(
+    told = judge._lane_findings(
         "ofi-lnx", [TrafficFinding(proof=proof, unrequested=True)], (), ended=True
     )
     found = replace(record.evidence, proof=(record.evidence.proof[0], proof), findings=tuple(told))

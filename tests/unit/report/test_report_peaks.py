@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Origin
-from mpigraft.report import captions, peaks
+from mpigraft.report import captions, hardware_peaks
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
-from mpigraft.report.peaks import Peaks
+from mpigraft.report.hardware_peaks import Peaks
 from mpigraft.report.wording.counts import sections
 from tests.builders.messages import shows
 from tests.builders.reports import small_data
@@ -43,14 +43,14 @@ def device(speed: str, kind: str = "cxi", state: str = "up") -> dict[str, Any]:
     [("BS_200G", 25_000), ("200 Gb/sec (4X HDR)", 25_000), ("25000 Mb/s", 3_125), ("", None)],
 )
 def test_a_rate_is_read_as_the_kernel_writes_it(speed: str, megabytes: float | None) -> None:
-    peak = peaks.link(networked(device(speed)))
+    peak = hardware_peaks.link(networked(device(speed)))
     assert (peak[0] if peak else None) == megabytes
 
 
 def test_the_fastest_interface_that_is_up_is_the_bound() -> None:
     slow, down = device("25000 Mb/s", "ethernet"), device("BS_400G", state="down")
     loopback = device("BS_800G", "loopback")
-    peak = peaks.link(networked(slow, down, loopback, device("BS_200G"), "no device"))
+    peak = hardware_peaks.link(networked(slow, down, loopback, device("BS_200G"), "no device"))
     assert peak == (25_000, "cxi0, 200 Gbit/s")
 
 
@@ -69,7 +69,7 @@ def test_only_a_pair_on_two_nodes_has_the_line(
 ) -> None:
     data = networked(device("BS_200G"), layout=layout, benchmark=benchmark)
     (section,) = sections(data.comparison)
-    peak = peaks.of(section, peaks.known(data))
+    peak = hardware_peaks.of(section, hardware_peaks.known(data))
     assert (peak[0] if peak else None) == megabytes
     (drawn,) = json.loads(json.dumps(curves(data)))["sections"]
     assert (drawn["peak"] or [None])[0] == megabytes
@@ -93,24 +93,24 @@ def test_a_pair_on_one_node_has_the_line_of_its_memory_where_the_firmware_says_i
     machine = json.loads(data.allocations[0].machine) | {"memory_read_mib_s": rate}
     data = replace(data, allocations=(replace(data.allocations[0], machine=json.dumps(machine)),))
     (section,) = sections(data.comparison)
-    peak = peaks.of(section, peaks.known(data))
+    peak = hardware_peaks.of(section, hardware_peaks.known(data))
     assert (peak[0] if peak else None) == megabytes
     assert peak is None or peak[1] == "a NUMA domain's memory, 210 GB/s"
-    assert peaks.of(replace(section, buffers="cuda"), peaks.known(data)) is None
+    assert hardware_peaks.of(replace(section, buffers="cuda"), hardware_peaks.known(data)) is None
 
 
 def test_latencies_have_no_peak() -> None:
     data = small_data()
     first = sections(data.comparison)[0]
     assert first.metric == "latency"
-    assert peaks.of(replace(first, layout="2x1"), Peaks((25_000, "cxi0"))) is None
+    assert hardware_peaks.of(replace(first, layout="2x1"), Peaks((25_000, "cxi0"))) is None
 
 
 @pytest.mark.parametrize("machine", ["", "[]", "null", '{"fabrics": 3}', '{"fabrics": [{"a": 1}]}'])
 def test_a_machine_that_says_nothing_has_no_peak(machine: str) -> None:
     data = small_data()
     data = replace(data, allocations=(replace(data.allocations[0], machine=machine),))
-    assert peaks.known(data) == Peaks()
+    assert hardware_peaks.known(data) == Peaks()
     assert shows(captions.caption(data), "Measured", "1 node")
 
 

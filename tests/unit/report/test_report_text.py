@@ -21,7 +21,7 @@ from mpigraft.analysis import reasons
 from mpigraft.cli import common
 from mpigraft.core import numbers
 from mpigraft.core.model import Finding, LaunchState, Level, Noise, Verdict
-from mpigraft.report import cost, findings, headline, markdown, terminal
+from mpigraft.report import findings, headline, markdown, precision, terminal
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
 from tests.builders.messages import shows
@@ -193,7 +193,7 @@ def test_the_campaign_is_honest_about_itself() -> None:
     data = small_data()
     noise = (Noise("native:latency", "1x2", 0.03, 0.15, 1, 12),)
     data = replace(data, comparison=replace(data.comparison, noise=noise))
-    line = cost.precision(data).line
+    line = precision.precision(data).line
     assert shows(line, "6 rounds", "±15 %")
     assert shows(line, "1 of 12", "false")
     assert shows(line, "±5 %", "54 rounds", "22 min")
@@ -202,7 +202,7 @@ def test_the_campaign_is_honest_about_itself() -> None:
 def test_a_campaign_that_knows_nothing_says_so_and_asks_for_no_days() -> None:
     data = small_data()
     noise = (Noise("native:latency", "1x2", 0.03, 4.9, 1, 12),)
-    line = cost.precision(replace(data, comparison=replace(data.comparison, noise=noise))).line
+    line = precision.precision(replace(data, comparison=replace(data.comparison, noise=noise))).line
     assert "a typical cell is uncertain by more than ±100 %" in line
     assert "needs about" not in line
 
@@ -216,17 +216,19 @@ def test_more_rounds_have_a_price() -> None:
         for c, n in zip(group.cells, needs, strict=True)
     )
     one = replace(data.comparison, groups=(replace(group, cells=cells),))
-    text = cost.deciding(replace(data, comparison=one))
+    text = precision.deciding(replace(data, comparison=one))
     assert shows(text, "20 rounds", "8 min", "40 rounds", "17 min")
     decided = tuple(replace(c, verdict=Verdict.FASTER) for c in cells)
     none = replace(data.comparison, groups=(replace(group, cells=decided),))
-    assert cost.deciding(replace(data, comparison=none)) == ""
+    assert precision.deciding(replace(data, comparison=none)) == ""
 
 
 def test_a_round_costs_its_launches_and_none_without_them() -> None:
-    assert cost.round_seconds(small_data().launches) == pytest.approx(25.0)
-    assert cost.round_seconds(()) is None
-    assert "(" not in cost.precision(replace(small_data(), launches=())).line.split("rounds")[-1]
+    assert precision.round_seconds(small_data().launches) == pytest.approx(25.0)
+    assert precision.round_seconds(()) is None
+    assert (
+        "(" not in precision.precision(replace(small_data(), launches=())).line.split("rounds")[-1]
+    )
 
 
 # ------------------------------------------------------------------ mixed curves

@@ -21,7 +21,7 @@ from tests.builders.witness import a_document, a_rank, mapped, written
 LIGHT = {
     "mpigraft",
     "mpigraft.core",
-    "mpigraft.core.doors",
+    "mpigraft.core.lazy_exports",
     "mpigraft.core.cpuset",
     "mpigraft.core.fingerprint",
     "mpigraft.core.lease",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.errors import CheckFailed
 from mpigraft.core.model import Family, Machine
 from mpigraft.discovery import inventory
@@ -34,7 +34,7 @@ SOLVER, OPT = "opt/app/solver", "opt/first"
 
 @pytest.fixture
 def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setattr(reads, "SETTLED_NS", 0)
+    monkeypatch.setattr(file_dependencies, "SETTLED_NS", 0)
     monkeypatch.setattr(libraries, "read_abi", an_abi)
     return a_machine(*map(an_mpi, MPIS))
 
@@ -207,7 +207,7 @@ def test_a_kept_answer_is_what_a_fresh_one_would_be(
 def test_what_is_too_young_is_not_kept(
     image: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reads, "SETTLED_NS", 3600 * 10**9)
+    monkeypatch.setattr(file_dependencies, "SETTLED_NS", 3600 * 10**9)
     _fresh(image, machine)
     assert _kept(image, machine) is None
 
@@ -259,7 +259,7 @@ def opened() -> Iterator[list[str]]:
 def real(fresh_home: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """This machine, with the wheels and nothing kept."""
     del fresh_home
-    monkeypatch.setattr(reads, "SETTLED_NS", 0)
+    monkeypatch.setattr(file_dependencies, "SETTLED_NS", 0)
     return inventory.discover_machine()
 
 
@@ -269,14 +269,14 @@ def test_every_file_that_is_read_of_a_host_mpi_is_noted(
     image: Path, real: Machine, opened: list[str], every: bool
 ) -> None:
     """Of one MPI of each family, and in the long run of every MPI here."""
-    own = (Path(sys.prefix), Path(sys.base_prefix), Path(reads.__file__).parents[1])
+    own = (Path(sys.prefix), Path(sys.base_prefix), Path(file_dependencies.__file__).parents[1])
     skipped = (*map(str, own), "/proc", "/dev", f"{os.environ['MPIGRAFT_HOME']}/cache")
     seen = set()
     for mpi in real.mpis:
         if not mpi.usable or (mpi.family in seen and not every):
             continue
         opened.clear()
-        with reads.recorded() as noted:
+        with file_dependencies.recorded() as noted:
             verdicts.fit_verdicts(FitRequest(str(image)), real, (mpi.id,))
         known = {*noted.files, *noted.folders, *noted.names}
         missed = {path for path in opened if not path.startswith(skipped)} - known

@@ -58,22 +58,22 @@ def test_an_agreed_plan_that_is_none_is_named(
 ) -> None:
     plant(tmp_path / f"{CAMPAIGN.id}.campaign")
     with pytest.raises(MissingError, match="agreed on, cannot be read"):
-        Store(tmp_path).settled(CAMPAIGN.id)
+        Store(tmp_path).agreed_plan(CAMPAIGN.id)
     with pytest.raises(MissingError, match="agreed on, cannot be read"):
-        Store(tmp_path).settle(CAMPAIGN)
-    assert Store(tmp_path).settled("other") is None
+        Store(tmp_path).agree_on_plan(CAMPAIGN)
+    assert Store(tmp_path).agreed_plan("other") is None
 
 
 @pytest.mark.root
 def test_an_agreed_plan_of_another_user_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / f"{CAMPAIGN.id}.campaign"
     path.write_text(canonical(CAMPAIGN))
-    assert Store(tmp_path).settled(CAMPAIGN.id) == CAMPAIGN
+    assert Store(tmp_path).agreed_plan(CAMPAIGN.id) == CAMPAIGN
     os.chown(path, 4321, 4321)
     with pytest.raises(MissingError, match=r"another user \(id 4321\)"):
-        Store(tmp_path).settled(CAMPAIGN.id)
+        Store(tmp_path).agreed_plan(CAMPAIGN.id)
     os.chown(tmp_path, 4321, 4321)
-    assert Store(tmp_path).settled(CAMPAIGN.id) == CAMPAIGN
+    assert Store(tmp_path).agreed_plan(CAMPAIGN.id) == CAMPAIGN
 
 
 @pytest.mark.parametrize("plant", [TEXTS["fifo"], lambda path: path.symlink_to("../own")])

@@ -112,9 +112,9 @@ def test_what_another_user_puts_beside_a_file_does_not_hide_it(
 def test_a_plan_that_another_user_offers_first_is_refused(shared: Path, umask: int) -> None:
     def refused() -> None:
         with pytest.raises(MissingError, match=r"another user|Permission denied"):
-            Store(shared).settle(CAMPAIGN)
+            Store(shared).agree_on_plan(CAMPAIGN)
 
-    as_user(OTHER, umask, lambda: Store(shared).settle(CAMPAIGN))
+    as_user(OTHER, umask, lambda: Store(shared).agree_on_plan(CAMPAIGN))
     as_user(HONEST, umask, refused)
 
 

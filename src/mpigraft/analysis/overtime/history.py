@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mpigraft.analysis.between_campaigns.curve_levels import curve_levels
 from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.changes import MACHINE, FactChange, list_changes, what_changed
 from mpigraft.analysis.overtime.matching import labels_with_values
 from mpigraft.analysis.overtime.segments import MIN_CAMPAIGNS, steps
-from mpigraft.analysis.unpaired.levels import curve_levels
 from mpigraft.core.model import METRICS, Better, CurveLevel, Measured, Origin, layout_order
 from mpigraft.core.numbers import from_log
 

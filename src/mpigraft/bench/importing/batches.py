@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from mpigraft.bench.importing.book import Book, LedgerEntry, campaign_name, campaign_of
 from mpigraft.bench.importing.endings import Census
 from mpigraft.bench.importing.exported import take_export
+from mpigraft.bench.importing.import_ledger import Book, LedgerEntry, campaign_name, campaign_of
 from mpigraft.bench.importing.reading import (
     Exported,
     ImportOptions,

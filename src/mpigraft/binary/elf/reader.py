@@ -40,7 +40,7 @@ from mpigraft.binary.elf.tables import (
     count_of_relocations,
     symbol_form,
 )
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 
 __all__ = ["Elf", "ElfError", "Symbol", "VersionNeed", "parse", "parse_with", "read_elf"]
 
@@ -164,7 +164,7 @@ class Elf:
 def read_elf(path: Path | str) -> Elf:
     """Read a regular file; symbolic links are followed. Raises ElfError only."""
     name = os.fspath(path)
-    reads.file(name)
+    file_dependencies.file(name)
     try:
         # Tested before it is opened: opening a device may have effects (a tape rewinds).
         if not stat.S_ISREG(Path(name).stat().st_mode):

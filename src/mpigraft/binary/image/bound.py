@@ -10,7 +10,7 @@ from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.folder import FolderRoot
 from mpigraft.binary.image.layered import LayeredRoot
 from mpigraft.binary.image.root import Link, Root, RootEntry, RootError, join
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 
 
 class BoundRoot(LayeredRoot):
@@ -29,7 +29,7 @@ class BoundRoot(LayeredRoot):
             path = "/" + "/".join(p for p in target.split("/") if p not in ("", ".", ".."))
             if path == "/":
                 continue
-            reads.file(folder)
+            file_dependencies.file(folder)
             try:
                 self._roots[path] = FolderRoot(folder)
             except RootError:  # absent or unreadable: a container would not see it either

@@ -27,7 +27,7 @@ from mpigraft.binary.image.root import (
     join,
 )
 from mpigraft.binary.image.singularity import config_of
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 
 MAX_HANDLES = 64  # folders kept open at once
 FOLDER = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -58,15 +58,15 @@ class FolderRoot(BaseRoot):
         try:
             handle = self._handle(folder)
             status = os.stat(name, dir_fd=handle, follow_symlinks=False)
-            reads.name(self._top + path, status)
+            file_dependencies.name(self._top + path, status)
             if stat.S_ISLNK(status.st_mode):
                 return Link(os.readlink(name, dir_fd=handle))
         except PermissionError:
-            reads.name(self._top + path, None)
+            file_dependencies.name(self._top + path, None)
             self._note_unread(path)
             return None
         except (OSError, ValueError):  # gone, too long; a NUL
-            reads.name(self._top + path, None)
+            file_dependencies.name(self._top + path, None)
             return None
         return RootEntry(
             path,
@@ -105,7 +105,7 @@ class FolderRoot(BaseRoot):
             os.close(self._handles.popitem(last=False)[1])
 
     def _list(self, folder: str) -> list[str]:
-        reads.folder(self._top + folder)
+        file_dependencies.folder(self._top + folder)
         try:
             # A handle of O_PATH cannot be listed; "." of it is the same folder.
             handle = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._handle(folder))

@@ -19,7 +19,7 @@ from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.root import Root, RootEntry, RootError
 from mpigraft.binary.loader import guest, host, ld_cache
 from mpigraft.binary.loader.host import Loader
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 
 MAX_LD_CACHE = 1 << 24  # bytes; ten thousand libraries take two million
 MAX_TEXT = 1 << 16  # bytes of ld.so.preload
@@ -73,7 +73,7 @@ class HostFiles:
         self.places: dict[PlaceKey, Places] = {}
 
     def identity(self, path: str) -> tuple[int, int] | None:
-        reads.file(path)
+        file_dependencies.file(path)
         try:
             status = Path(path).stat()
         except (OSError, ValueError):
@@ -81,7 +81,7 @@ class HostFiles:
         return status.st_dev, status.st_ino
 
     def elf(self, path: str) -> Elf:
-        reads.file(path)
+        file_dependencies.file(path)
         try:
             s = Path(path).stat()
         except (OSError, ValueError):
@@ -102,7 +102,7 @@ class HostFiles:
         return True
 
     def ld_cache(self, path: str) -> ld_cache.LdCache:
-        reads.file(path)
+        file_dependencies.file(path)
         try:
             status = Path(path).stat()
             return _ld_cache(path, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -110,7 +110,7 @@ class HostFiles:
             return NO_LD_CACHE
 
     def text(self, path: str) -> str:
-        reads.file(path)
+        file_dependencies.file(path)
         try:
             with Path(path).open("rb") as file:
                 return file.read(MAX_TEXT).decode(errors="replace")
@@ -118,7 +118,7 @@ class HostFiles:
             return ""
 
     def _bytes(self, path: str) -> bytes:
-        reads.file(path)
+        file_dependencies.file(path)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # no wait on a fifo
             with os.fdopen(handle, "rb") as file:

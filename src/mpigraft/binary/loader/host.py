@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from mpigraft.binary.architecture.interpreters import INTERPRETERS
 from mpigraft.binary.elf.reader import Elf
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.process import run_command
 
 LOADER_VARIABLES = ("GLIBC_TUNABLES", "LD_HWCAP_MASK", "LD_ASSUME_KERNEL")  # change its choice
@@ -43,7 +43,7 @@ def loader_of(main: Elf, environment: Mapping[str, str]) -> Loader:
     """Query the loader that would load `main`: its interpreter, else the host's for its machine.
     Only the host's own is started: an interpreter that a program brings is the program's code."""
     path = main.interpreter or INTERPRETERS.get(main.machine, "")
-    reads.file(path)
+    file_dependencies.file(path)
     if not is_own(path, main.machine):
         return default_loader(path, main)
     settings = tuple((k, environment[k]) for k in LOADER_VARIABLES if k in environment)

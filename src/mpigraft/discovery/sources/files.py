@@ -12,14 +12,14 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 
 OF_KERNEL = ("/proc/", "/sys/", "/dev/")  # no times that say anything
 
 
 def _note(path: Path) -> None:
     if not str(path).startswith(OF_KERNEL):
-        reads.file(path)
+        file_dependencies.file(path)
 
 
 def exists(path: Path) -> bool:
@@ -60,7 +60,7 @@ def number(path: Path) -> int | None:
 def entries(folder: Path) -> list[Path]:
     """List a folder in natural order: cpu2 before cpu10."""
     if not str(folder).startswith(OF_KERNEL):
-        reads.folder(folder)
+        file_dependencies.folder(folder)
     try:
         return sorted(folder.iterdir(), key=lambda p: natural(p.name))
     except (OSError, ValueError):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mpigraft.binary import Elf, ElfError, read_elf
-from mpigraft.core import cache, reads
+from mpigraft.core import cache, file_dependencies
 from mpigraft.core.fingerprint import file_fingerprint
 from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.core.serialize import digest, plain, revive
@@ -130,7 +130,7 @@ def _is_shared(folder: Path) -> bool:
 
 def regular_files(folder: Path) -> list[Path]:
     """List regular files of a folder, through links, by name; none where it cannot be read."""
-    reads.folder(folder)
+    file_dependencies.folder(folder)
     try:
         with os.scandir(folder) as entries:
             return sorted(Path(entry.path) for entry in entries if _is_file(entry))
@@ -139,7 +139,7 @@ def regular_files(folder: Path) -> list[Path]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    reads.file(entry.path)
+    file_dependencies.file(entry.path)
     try:
         return entry.is_file()
     except OSError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core import cache, env, reads
+from mpigraft.core import cache, env, file_dependencies
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.serialize import digest
 
@@ -79,7 +79,7 @@ def tool_output(
     program that hangs the text says so.
     """
     if plugins:
-        reads.folder(plugins)
+        file_dependencies.folder(plugins)
     try:
         names = sorted(p.name for p in plugins.iterdir()) if plugins else []
         key = digest([argv, dict(environment), names, cache.file_digest(argv[0])])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.model import Family
 from mpigraft.discovery.sources import files
 from mpigraft.discovery.sources.candidate import Candidate, Host, whole_prefix
@@ -32,7 +32,7 @@ INSTALL_TREE = re.compile(r"^\s*(?:install_tree|root):\s*(/\S+|\$spack/\S+)\s*$"
 def find(host: Host) -> Iterator[Candidate]:
     for tree in _trees(host):
         try:
-            reads.file(tree / DATABASE)
+            file_dependencies.file(tree / DATABASE)
             database = json.loads((tree / DATABASE).read_bytes())
         except (OSError, ValueError):
             continue

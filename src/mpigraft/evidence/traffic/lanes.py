@@ -240,7 +240,7 @@ class TrafficFinding:
         return again if self.by_wire else ""
 
 
-def assess(
+def judge_traffic(
     traffic: tuple[Kind, Peer],
     signs: Sequence[Sign],
     output: Sequence[OutputLine],

@@ -26,13 +26,13 @@ from mpigraft.evidence.world.networks import check_networks
 from mpigraft.evidence.world.overrides import check_overrides
 from mpigraft.evidence.world.records import UNREAD
 from mpigraft.graft import graft_folder, mixed_generations
-from mpigraft.launch import Launched
+from mpigraft.launch import LaunchResult
 
 FEW = 16  # hosts, ranks or files that are named one by one; nobody reads thousands
 
 
 def check_launched(
-    configuration: Configuration, layout: Layout, launched: Launched
+    configuration: Configuration, layout: Layout, launched: LaunchResult
 ) -> tuple[Finding, ...]:
     """Return what is wrong with the world of a launch that ended; see `check_witness`."""
     return check_witness(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft import __version__
-from mpigraft.core import cache, reads
+from mpigraft.core import cache, file_dependencies
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role
 from mpigraft.core.serialize import digest, plain, revive
 
@@ -37,9 +37,9 @@ def kept_abi(mpi: MpiInstall, loader: Mapping[str, str]) -> MpiAbi | None:
     key = _key(mpi, loader)
     document, known = _READ.get(key) or (cache.get(KIND, key), None)
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, IndexError):
-        if document is None or not reads.unchanged(noted := document["reads"]):
+        if document is None or not file_dependencies.unchanged(noted := document["reads"]):
             return None
-        reads.repeat(noted)
+        file_dependencies.repeat(noted)
         known = known or MpiAbi(
             mpi=mpi,
             objects=tuple(map(_object, document["objects"])),
@@ -53,7 +53,7 @@ def kept_abi(mpi: MpiInstall, loader: Mapping[str, str]) -> MpiAbi | None:
     return None
 
 
-def keep_abi(abi: MpiAbi, loader: Mapping[str, str], noted: reads.Reads) -> None:
+def keep_abi(abi: MpiAbi, loader: Mapping[str, str], noted: file_dependencies.Reads) -> None:
     """Keep an answer with what it was read from, unless that is too young to be trusted."""
     if (document := noted.document()) is None:
         return

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mpigraft.binary import Elf, ElfError, closure, read_elf
-from mpigraft.core import cache, env, reads
+from mpigraft.core import cache, env, file_dependencies
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role, Scope
 from mpigraft.discovery import binding_files, read_for_machine, regular_files
@@ -47,7 +47,7 @@ def read_abi(mpi: MpiInstall) -> MpiAbi:
     if known := kept_abi(mpi, reader.loader):
         return known
     try:
-        with reads.recorded() as noted:
+        with file_dependencies.recorded() as noted:
             reader.gather(mpi.libmpi)
             abi = MpiAbi(
                 mpi=mpi,
@@ -179,7 +179,7 @@ class _AbiReader:
         facts = self._facts(opener)
         folders = [folder for one in row.folders for folder in expand_folder(one, facts)]
         for path in (Path(folder, row.name) for folder in dict.fromkeys(folders)):
-            reads.file(path)
+            file_dependencies.file(path)
             if os.access(path, os.X_OK) and (elf_facts := read_for_machine(path, self.machine)):
                 self.programs.append(_object(path, elf_facts, row.place))
                 self._closure(path)
@@ -231,7 +231,7 @@ def _first_files(files: OpenedFiles, facts: Mapping[str, tuple[str, ...]]) -> li
     """List the files of the first folder that has some."""
     for template in files.folders:
         for folder in expand_folder(template, facts):
-            reads.file(folder)
+            file_dependencies.file(folder)
             place = Path(folder).resolve()
             if hits := [path for path in regular_files(place) if files.names.fullmatch(path.name)]:
                 return hits

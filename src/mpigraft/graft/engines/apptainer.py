@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.env import ENV
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.graft.engines.mounts import (
@@ -74,7 +74,7 @@ def configurations(program: str, environment: Mapping[str, str]) -> tuple[Path, 
 def _settings(program: str, environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """Read (name, value) from the configuration file; several may have one name."""
     for path in configurations(program, environment):
-        reads.file(path)
+        file_dependencies.file(path)
         with contextlib.suppress(OSError):
             return SETTING.findall(path.read_text(encoding="utf-8", errors="replace"))
     return []

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Bind, BindKind, EngineContext, EnvRow, GraftPlan, GuestKind, Scope
@@ -73,7 +73,7 @@ def configurations(environment: Mapping[str, str]) -> tuple[Path, ...]:
 def _volumes(environment: Mapping[str, str]) -> list[str]:
     """Read the binds that its configuration asks for; a file that counts more replaces the list."""
     for path in configurations(environment):
-        reads.file(path)
+        file_dependencies.file(path)
         with contextlib.suppress(OSError, ValueError):
             part = parse_toml(path.read_text(encoding="utf-8")).get("containers", {})
             if isinstance(volumes := part.get("volumes"), list):

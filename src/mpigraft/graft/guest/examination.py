@@ -25,7 +25,7 @@ from mpigraft.binary import (
     open_root,
     read_elf,
 )
-from mpigraft.core import cache, reads
+from mpigraft.core import cache, file_dependencies
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.model import GuestKind, GuestLabel
 from mpigraft.core.serialize import digest
@@ -295,7 +295,7 @@ def _program(path: Path, programs: Sequence[str]) -> Guest:
         raise CheckFailed.of("program-no-loader", path=path)
     below = facts.interpreter.lstrip("/")
     for folder in real.parents:
-        reads.file(folder / below)
+        file_dependencies.file(folder / below)
     home = next((f for f in real.parents if (f / below).exists()), Path("/"))
     own = Path("/") if (Path("/") / below).exists() else home
     inside = f"/{real.relative_to(own)}"

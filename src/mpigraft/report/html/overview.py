@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from mpigraft.core import numbers
 from mpigraft.core.model import Cell, CellGroup, Verdict, common_sizes, shared_reason
-from mpigraft.report import cost, looks
+from mpigraft.report import looks, precision
 from mpigraft.report.contents import ReportData
 from mpigraft.report.markup import Html, el, hidden, join, table, table_row
 from mpigraft.report.scaling import Card
@@ -203,14 +203,14 @@ def all_figures(section: int) -> Html:
 def noise(data: ReportData) -> Html:
     """Render what the baseline against itself says of this machine, and what more rounds would
     cost."""
-    known = cost.precision(data)
+    known = precision.precision(data)
     lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
     if data.comparison.groups:
         lines.append(el("p", words.unbroken(tally(data.comparison)) + "."))
     lines += [el("p", words.unbroken(line) + ".") for line in looks.look_lines(data.comparison)]
-    if deciding := cost.deciding(data):
+    if deciding := precision.deciding(data):
         lines.append(el("p", words.unbroken(deciding) + "."))
-    if command := cost.extension(data):
+    if command := precision.extension(data):
         lines.append(el("p", el("code", command)))
     if known.round_s is not None:
         lines.append(el("p", f"One round took {numbers.duration(known.round_s)}."))

@@ -11,7 +11,7 @@ from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import Cause, Measured, Origin
-from mpigraft.report import cost, growth, matrix
+from mpigraft.report import node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
@@ -112,7 +112,7 @@ def _nav(data: ReportData) -> Html:
     every = cards(data.comparison)
     links += [("nodes", "Over nodes")] if any(card.views for card in every) else []
     links += [(overview.card_anchor(card), _label(card, every)) for card in every]
-    links += [("growth", "Growth")] if growth.growths_to_show(data) else []
+    links += [("growth", "Growth")] if rank_scaling.growths_to_show(data) else []
     links += [
         ("noise", "Noise"),
         ("evidence", "Evidence"),
@@ -138,13 +138,13 @@ def _sections(data: ReportData) -> list[Html]:
         id(one): number for number, one in enumerate(one for card in every for one in card.sections)
     }
     first_views = [0, *itertools.accumulate(len(card.views) for card in every)]
-    known = words.unbroken(cost.precision(data).line) + "."
+    known = words.unbroken(precision.precision(data).line) + "."
     sure = el("p", known, class_="sub")
     parts = [section("glance", "At a glance", *_glance(data, every), sure, _curves(data))]
     problems = report_findings(data)
     if problems:
         parts.append(section("findings", "Findings", evidence.findings(problems)))
-    if pairs := _figures(matrix.figures(data)):  # first, since who has one wanted it
+    if pairs := _figures(node_pairs.figures(data)):  # first, since who has one wanted it
         parts.append(section("pairs", "Node by node", *pairs))
     if over := _over_nodes(data, every, first_views):
         parts.append(section("nodes", "Over nodes", *over))
@@ -152,7 +152,7 @@ def _sections(data: ReportData) -> list[Html]:
         benchmarks.benchmark(card, data, numbers_of, first)
         for card, first in zip(every, first_views, strict=False)
     ]
-    if grown := _figures(growth.figures(data)):
+    if grown := _figures(rank_scaling.figures(data)):
         parts.append(section("growth", "Growth with ranks", *grown))
     parts += [
         section("noise", "How sure this is", overview.noise(data)),

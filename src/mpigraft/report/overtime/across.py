@@ -32,7 +32,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import document, plain
 from mpigraft.core.text import fold, join_some, labelled, printable
-from mpigraft.report.gate import curve_line, refuse_unjudged
+from mpigraft.report.fail_on import curve_line, refuse_unjudged
 from mpigraft.report.headline import open_curves
 from mpigraft.report.json import finite
 from mpigraft.report.markdown import escape, markdown_table

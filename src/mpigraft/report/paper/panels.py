@@ -13,7 +13,7 @@ from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.model import Origin, Verdict
 from mpigraft.core.text import printable
-from mpigraft.report import peaks
+from mpigraft.report import hardware_peaks
 from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import (
@@ -80,7 +80,7 @@ class PaperFigure:
 def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
     """List a figure of each benchmark's views and, over message size, of each of its layouts."""
     used: set[str] = set()
-    bands, known, notes = launch_bands(data), peaks.known(data), _notes(data)
+    bands, known, notes = launch_bands(data), hardware_peaks.known(data), _notes(data)
     measured = sizes_of(data.values)
     for card in cards(data.comparison):
         for view in card.views:
@@ -92,7 +92,7 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
             if has_curve(section):
                 text = f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}"
                 values, ratios = _size_panels(section, data, bands, measured)
-                values = replace(values, peak=_near(values, peaks.of(section, known)))
+                values = replace(values, peak=_near(values, hardware_peaks.of(section, known)))
                 title = _text(f"{section.benchmark}, {section.place}")
                 yield PaperFigure(_slug(text, used), title, (values, ratios), notes)
 

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from mpigraft.core import reads
+from mpigraft.core import file_dependencies
 from mpigraft.run.cached import start
 from mpigraft.run.cached.world import MAX_DOCUMENT, UNREADABLE, listed, unlink_all
 
@@ -29,7 +29,11 @@ MOST = 64  # that are kept; each has the names of some thousand files
 
 
 def keep_refusal(
-    key: str, spec: RunSpec, error: MpigraftError, noted: reads.Reads, environ: Mapping[str, str]
+    key: str,
+    spec: RunSpec,
+    error: MpigraftError,
+    noted: file_dependencies.Reads,
+    environ: Mapping[str, str],
 ) -> None:
     """Keep a refusal's text, unless there is any doubt that it holds next time."""
     elsewhere = spec.stack or spec.transport or spec.launcher
@@ -54,7 +58,11 @@ def kept_refusal(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str,
         path = f"{start.folder(environ)}/{name}{REFUSED}"
         document: Any = start.read_private(path, MAX_DOCUMENT)
         young = 0 <= time.time() - document["at"] < MOST_AGE_S
-        if not young or document["key"] != name or not reads.unchanged(document["reads"]):
+        if (
+            not young
+            or document["key"] != name
+            or not file_dependencies.unchanged(document["reads"])
+        ):
             return None
         return str(document["text"]), str(document["name"]), ANSWER
     except (OSError, *UNREADABLE):  # None, where there is no document, too

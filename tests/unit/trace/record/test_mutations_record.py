@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mpigraft.analysis import steps
+from mpigraft.analysis import ratio_attribution
 from mpigraft.trace.record import exchanges, ladder, phases
 from tests.mutation.checks import checks
 from tests.mutation.mutator import assert_noticed
@@ -75,7 +75,7 @@ SAME_STEPS = {
         (phases, test_phases, PHASES, SAME_PHASES),
         (exchanges, test_exchanges, EXCHANGES, SAME_EXCHANGES),
         (ladder, test_exchanges, LADDER, SAME_LADDER),
-        (steps, test_steps, STEPS, SAME_STEPS),
+        (ratio_attribution, test_steps, STEPS, SAME_STEPS),
     ],
     ids=["phases", "exchanges", "ladder", "steps"],
 )

@@ -14,11 +14,12 @@ from dataclasses import replace
 from functools import partial
 
 from mpigraft.analysis import completion, cut, summary
-from mpigraft.analysis.decision import MIN_ROUNDS
+from mpigraft.analysis.between_campaigns.curve import Side, UnpairedCurve
+from mpigraft.analysis.between_campaigns.permutation import joint_p
+from mpigraft.analysis.curve_comparison import JointTest, Limits
 from mpigraft.analysis.disturbance import control_of, noise_reason, undisturbed, verdict_finding
 from mpigraft.analysis.grouping import Series, SeriesKey, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import PLANNED_ONCE
-from mpigraft.analysis.judgement import JointTest, Limits
 from mpigraft.analysis.multiplicity import repeated_metric
 from mpigraft.analysis.noise import limit_of, margins_of, noise_of, pairs_of
 from mpigraft.analysis.overtime.matching import (
@@ -26,8 +27,7 @@ from mpigraft.analysis.overtime.matching import (
     labels_with_values,
     match_configurations,
 )
-from mpigraft.analysis.unpaired.curve import Side, UnpairedCurve
-from mpigraft.analysis.unpaired.permutation import joint_p
+from mpigraft.analysis.verdict_rules import MIN_ROUNDS
 from mpigraft.core.arrays import np
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import (

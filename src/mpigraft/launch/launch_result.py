@@ -9,7 +9,7 @@ from mpigraft.core.process import Completed
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchResult:
     """`placement` is of each rank of a node, where the launcher was given one; `hosts` are those of
     the allocation, none for this host alone; `nodes` is what is wrong with these, where the launch
     did not end well, or was not even `started`."""

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mpigraft.analysis.decision import decide, intervals
 from mpigraft.analysis.grouping import Block, Series, SeriesTable, labels_of, table_of
 from mpigraft.analysis.multiplicity import adjusted_p
 from mpigraft.analysis.noise import margins_of, pairs_of
+from mpigraft.analysis.verdict_rules import decide, intervals
 from mpigraft.core.arrays import Floats, Ints, np
 from mpigraft.core.model import (
     Better,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mpigraft.analysis.between_campaigns.campaigns import campaign_table
 from mpigraft.analysis.multiplicity import repeated_metric
 from mpigraft.analysis.statistics import bootstrap
-from mpigraft.analysis.unpaired.campaigns import campaign_table
 from mpigraft.core.arrays import np
 from mpigraft.core.model import CurveLevel, Measured
 

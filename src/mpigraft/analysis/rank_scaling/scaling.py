@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mpigraft.analysis.growth.laws import LAW_REACH, Law, choose, resampled
+from mpigraft.analysis.rank_scaling.laws import LAW_REACH, Law, choose, resampled
 from mpigraft.analysis.values import values_by_size
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, AllocationRecord, Layout, Value, ValueRow, parse_layout

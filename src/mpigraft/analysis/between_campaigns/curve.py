@@ -1,7 +1,7 @@
 """Compare one configuration of two campaigns in one series: cells, and all of them pooled.
 
-The words and rules of a verdict are those within a campaign (`analysis.decision`); the interval and
-the joint test are those of rounds that nothing pairs (`shift`, `permutation`).
+The words and rules of a verdict are those within a campaign (`analysis.verdict_rules`); the
+interval and the joint test are those of rounds that nothing pairs (`shift`, `permutation`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mpigraft.analysis import equivalence
-from mpigraft.analysis.decision import MIN_ROUNDS
+from mpigraft.analysis.between_campaigns import shift
+from mpigraft.analysis.between_campaigns.permutation import Arms
+from mpigraft.analysis.curve_comparison import Columns, JudgedCurve, Pooled
 from mpigraft.analysis.grouping import Arm, SeriesKey
-from mpigraft.analysis.judgement import Columns, JudgedCurve, Pooled
 from mpigraft.analysis.statistics import bootstrap, serial
 from mpigraft.analysis.statistics.coarseness import steps_of
-from mpigraft.analysis.unpaired import shift
-from mpigraft.analysis.unpaired.permutation import Arms
+from mpigraft.analysis.verdict_rules import MIN_ROUNDS
 from mpigraft.core.arrays import Bools, Floats, Ints, np
 from mpigraft.core.model import METRICS, JointBound
 

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from mpigraft.analysis.decision import MIN_ROUNDS
+from mpigraft.analysis.verdict_rules import MIN_ROUNDS
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import AcrossRule, CampaignRecord, LaunchRecord, Machine, Origin
 
