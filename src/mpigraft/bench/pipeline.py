@@ -27,7 +27,7 @@ from mpigraft.bench.schedule.campaign import (
     campaign_record,
     schedule_launches,
 )
-from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work, program_key
+from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work
 from mpigraft.bench.stopping import Stops
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import LaunchFailed, MpigraftError, TransportMismatch, UsageError
@@ -115,23 +115,19 @@ def run_campaign(
         ready = set(_prove(asked, shards.refused_arms(made, here), judge, writer, watch, trouble))
         failed: Counter[Work] = Counter()
         for step in steps:
-            pair = shards.arm_key(step)
+            arm, program = shards.arm_key(step), shards.program_key(step)
             if time.monotonic() >= asked.deadline:
                 break
             stops.take_looks(step.round)
-            if (
-                pair not in ready
-                or pair in stops.pairs
-                or failed[program_key(step)] >= GIVE_UP_AFTER
-            ):
+            if arm not in ready or arm in stops.pairs or failed[program] >= GIVE_UP_AFTER:
                 continue
-            refuse_changed_files(step.configuration, files[pair[0]])
+            refuse_changed_files(step.configuration, files[arm[0]])
             before = node_state()
             ran, outcome = run.launch(step)
             states = (before, node_state())
             kept = measurement.launch_record(record.id, allocation.id, step, ran, outcome, states)
             writer.add_launch(kept, outcome.measurements, {**ran.output, **dict(outcome.files)})
-            failed[program_key(step)] = 0 if outcome.measurements else failed[program_key(step)] + 1
+            failed[program] = 0 if outcome.measurements else failed[program] + 1
             if step.configuration.named and outcome.state is not LaunchState.OK:
                 trouble.append(_trouble(step, outcome))
             watch.launched(step, outcome, ran.completed.wall_s)
