@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mpigraft.core.cache import file_digest
+from mpigraft.native.programs import BENCH, sources
 from testbed import built_mpi, stacks
 from testbed.easybuild import EasyBuilder, fetch_sources
 from testbed.images import PROGRAMS
@@ -37,8 +38,8 @@ libhalo.so: halo.c
 	$(CC) -O1 -shared -fPIC -Wl,-soname,libhalo.so halo.c -o libhalo.so
 osu_latency: osu_latency.c
 	$(CC) -O1 osu_latency.c -o osu_latency $(LINK)
-mpigraft-bench: native/bench/bench.c
-	$(CC) -O1 -std=c11 -D_GNU_SOURCE native/bench/bench.c -o mpigraft-bench $(LINK)
+mpigraft-bench: {bench}
+	$(CC) -O1 -std=c11 -D_GNU_SOURCE {bench} -o mpigraft-bench $(LINK)
 """
 COMMON = """name = '{name}'
 version = '{version}'
@@ -94,19 +95,20 @@ def built_stack(builder: EasyBuilder) -> Iterator[Stack]:
 def _prepare(builder: EasyBuilder, stack: Stack, *tarballs: Path) -> Path:
     """A folder for EasyBuild, with the sources."""
     work = builder.home / "stack"
-    sources = work / "sources"
-    sources.mkdir(parents=True)
+    folder = work / "sources"
+    folder.mkdir(parents=True)
     (work / "easyconfigs").mkdir()
-    makefile = sources / "Makefile"
-    makefile.write_text(MAKEFILE.format(loader=stack.loader))
-    with tarfile.open(sources / "programs.tar.gz", "w:gz") as tar:
+    makefile = folder / "Makefile"
+    bench = " ".join(f"native/{name}" for name in sources(BENCH))
+    makefile.write_text(MAKEFILE.format(loader=stack.loader, bench=bench))
+    with tarfile.open(folder / "programs.tar.gz", "w:gz") as tar:
         tar.add(makefile, "programs/Makefile")
         for file in (*(PROGRAMS / "stack").iterdir(), stacks.OSU):
             tar.add(file, f"programs/{file.name}")
         for file in stacks.NATIVE.glob("*/*.[ch]"):
             tar.add(file, f"programs/native/{file.relative_to(stacks.NATIVE)}")
     for tarball in tarballs:
-        shutil.copy(tarball, sources / tarball.name)
+        shutil.copy(tarball, folder / tarball.name)
     stack.software.mkdir(parents=True)
     return work
 

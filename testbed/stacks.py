@@ -26,12 +26,14 @@ from functools import cached_property
 from pathlib import Path
 
 from mpigraft.core.process import command
+from mpigraft.native.programs import BENCH, programs
 from testbed.images import PROGRAMS
 from tests.homes import let_ranks_yield
 
 VERSION = "2023.06"
 MACHINE = platform.machine()
 CPU = "generic"
+LANGUAGE = ("-std=c11", "-D_GNU_SOURCE")
 NATIVE = Path(__file__).resolve().parents[1] / "src/mpigraft/native"
 OSU = Path(__file__).resolve().parents[1] / "tests/native/c/osu_latency.c"
 LOADER = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}[MACHINE]
@@ -129,10 +131,9 @@ class Stack:
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.symlink_to(prefix / "lib")
 
-    def compile(self, program: Path, source: str) -> Path:
+    def compile(self, program: Path) -> Path:
         """Compile one of our C programs on the stack's MPI."""
-        flags = ("-std=c11", "-D_GNU_SOURCE", NATIVE / source)
-        _compile(self, self.mpi, program, *flags)
+        _compile(self, self.mpi, program, *LANGUAGE, *programs()[program.name].sources)
         return program
 
     def empty_site(self) -> None:
@@ -289,7 +290,7 @@ def _programs(stack: Stack, wheel: Path) -> None:
             accelerator=accelerator,
         )  # fmt: skip
     _compile(stack, wheel, stack.latency, OSU)
-    _compile(stack, wheel, stack.bench, "-std=c11", "-D_GNU_SOURCE", NATIVE / "bench/bench.c")
+    _compile(stack, wheel, stack.bench, *LANGUAGE, *programs()[BENCH].sources)
     source = stack.root / "hello.c"
     source.write_text('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n')
     _compile(stack, None, stack.hello, source)

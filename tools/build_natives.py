@@ -40,6 +40,7 @@ from tools.write_calls import write_tables  # noqa: E402
 
 GLIBC = (2, 17)  # of RHEL 7 and SLES 12, and the oldest with an aarch64 port
 ARCHITECTURES = ("x86_64", "aarch64")
+KEEP = "-Wl,--no-gc-sections"  # nothing is exported, so nothing would be left
 LIBRARIES = ("-ldl", "-lpthread")  # parts of libc from glibc 2.34 on
 Step = Callable[[], None]
 
@@ -94,7 +95,8 @@ def stand_in(architecture: str, interface: Interface, program: Path, folder: Pat
     source = folder / "stand-in.c"
     source.write_text(text, encoding="utf-8")
     library = folder / interface.soname
-    compile_c(architecture, "-shared", f"-Wl,-soname,{interface.soname}", source, "-o", library)
+    words = ("-shared", "-fvisibility=default", f"-Wl,-soname,{interface.soname}")
+    compile_c(architecture, *words, source, "-o", library)
     return library
 
 
@@ -105,8 +107,8 @@ def build_linked(
     with tempfile.TemporaryDirectory() as scratch:
         code, open_ended = Path(scratch) / "program.o", Path(scratch) / "open.so"
         source: tuple[str | Path, ...] = ("-isystem", headers / "include", *program.sources)
-        compile_c(architecture, *WARNINGS, *interface.flags, "-c", *source, "-o", code)
-        compile_c(architecture, "-shared", code, "-o", open_ended, *LIBRARIES)
+        compile_c(architecture, *WARNINGS, *interface.flags, "-r", *source, "-o", code)
+        compile_c(architecture, "-shared", KEEP, code, "-o", open_ended, *LIBRARIES)
         library = stand_in(architecture, interface, open_ended, Path(scratch))
         compile_c(architecture, code, library, "-o", target, *LIBRARIES)
 

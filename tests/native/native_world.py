@@ -13,6 +13,7 @@ from mpigraft.core import env
 from mpigraft.core.model import Abi, Family
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.native.programs import BENCH, PROBE
+from mpigraft.native.programs import programs as our_programs
 
 C = Path(__file__).parent / "c"
 LIMIT_S = 240.0
@@ -98,6 +99,22 @@ def compile_c(source: str | Path, output: Path, *words: str | Path) -> Path:
     )
     assert done.ok, done.text()
     return output
+
+
+def compile_program(name: str, output: Path, *words: str | Path) -> Path:
+    """Compile a program of ours with gcc."""
+    first, *others = our_programs()[name].sources
+    return compile_c(first, output, *others, *words)
+
+
+def compile_part(name: str, source: str, output: Path, *words: str | Path) -> Path:
+    """Compile one of tests/native/c with what a program of ours is built of, but for its `main` and
+    what the file includes."""
+    text = (C / source).read_text(encoding="utf-8")
+    others = [
+        p for p in our_programs()[name].sources[1:] if f"{p.parent.name}/{p.name}" not in text
+    ]
+    return compile_c(source, output, *others, *words)
 
 
 def records(done: Completed) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,8 @@ import pytest
 
 from mpigraft.bench.suites import native
 from mpigraft.core.model import Family
-from tests.native.native_world import World, compile_c, records
+from mpigraft.native.programs import BENCH
+from tests.native.native_world import World, compile_c, compile_part, records
 
 TICK = os.sysconf("SC_CLK_TCK")
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-lm")
@@ -20,9 +21,11 @@ Used = tuple[int, int, float, float, float, float, int]
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("cpu-use") / "cpu-use"
-    return compile_c("cpu_use.c", output, *SANITIZED, "-Wno-unused-function")
+def program(mpis: Mapping[Family, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output, prefix = tmp_path_factory.mktemp("cpu-use") / "cpu-use", mpis[Family.MPICH]
+    libraries = (prefix / "lib/libmpi.so.12", f"-Wl,--allow-shlib-undefined,-rpath,{prefix}/lib")
+    more = ("-Wno-unused-function", "-isystem", prefix / "include", *libraries)
+    return compile_part(BENCH, "cpu_use.c", output, *SANITIZED, *more)
 
 
 def stat(*cpus: tuple[float, float, float, float] | None) -> str:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpigraft.launch.gpu_select import encode_word
-from mpigraft.native.programs import GPU_SELECT, SOURCES
-from tests.native.native_world import compile_c
+from mpigraft.native.programs import GPU_SELECT
+from tests.native.native_world import compile_program
 
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SHOW = ("sh", "-c", 'echo "${A-unset} ${B-unset}"')
@@ -23,10 +23,8 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     if request.param == "prebuilt":
         programs: Path = request.getfixturevalue("programs")
         return programs / GPU_SELECT
-    return compile_c(
-        SOURCES / "start/gpu_select.c",
-        tmp_path_factory.mktemp("gpu_select") / "gpu_select",
-        *SANITIZED,
+    return compile_program(
+        GPU_SELECT, tmp_path_factory.mktemp("gpu_select") / "gpu_select", *SANITIZED
     )
 
 

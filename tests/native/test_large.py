@@ -9,7 +9,8 @@ import pytest
 
 from mpigraft.core.model import Abi, Family
 from mpigraft.core.process.command import run_command
-from tests.native.native_world import SHORT, World, abi_of, compile_c, values
+from mpigraft.native.programs import BENCH
+from tests.native.native_world import SHORT, World, abi_of, compile_c, compile_part, values
 from tests.native.test_sanitized import built, options
 
 pytestmark = pytest.mark.mpi
@@ -53,7 +54,7 @@ def test_more_messages_than_planned_end_with_the_name_of_the_benchmark(
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-unused-function")
     more = ("-Wno-unused-variable", "-isystem", prefix / "include")
     libraries = (prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined", "-lm")
-    program = compile_c("slots.c", tmp_path / "slots", *flags, *more, *libraries)
+    program = compile_part(BENCH, "slots.c", tmp_path / "slots", *flags, *more, *libraries)
     done = run_command(
         [program], env={**world.environment(Family.MPICH), "ASAN_OPTIONS": "detect_leaks=0"}
     )
@@ -161,7 +162,7 @@ def test_prototypes_are_those_of_the_standard(world: World, tmp_path: Path) -> N
     for name, abi in (("libmpi.so.12", ()), ("libmpi_abi.so.1", ("-DMPI_ABI",))):
         libraries = (prefix / "lib" / name, "-Wl,--allow-shlib-undefined")
         headers = ("-isystem", prefix / "include")
-        compile_c("prototypes.c", tmp_path / name, *abi, *more, *headers, *libraries)
+        compile_part(BENCH, "prototypes.c", tmp_path / name, *abi, *more, *headers, *libraries)
 
 
 # ------------------------------------------------------------------ more than 2 GiB

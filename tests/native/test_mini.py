@@ -14,8 +14,8 @@ from mpigraft.bench.suites import mini, native
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import Completed
-from mpigraft.native.programs import MINI, SOURCES
-from tests.native.native_world import World, abi_of, compile_c, values
+from mpigraft.native.programs import MINI
+from tests.native.native_world import World, abi_of, compile_program, values
 
 pytestmark = pytest.mark.mpi
 
@@ -90,7 +90,7 @@ def spoiled(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     libraries = (prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined")
     output = tmp_path_factory.mktemp("spoiled") / "mini"
     headers = ("-isystem", prefix / "include")
-    return compile_c(SOURCES / "mini/mini.c", output, "-DSPOILED=1", *headers, *libraries)
+    return compile_program(MINI, output, "-DSPOILED=1", *headers, *libraries)
 
 
 @pytest.mark.parametrize("app", SMALL)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import Family
-from mpigraft.native.programs import SOURCES
-from tests.native.native_world import SHORT, World, compile_c, records, values
+from mpigraft.native.programs import BENCH, PROBE
+from tests.native.native_world import SHORT, World, compile_program, records, values
 
 pytestmark = pytest.mark.mpi
 LONG, COVERING = pytest.mark.long, pytest.mark.covering
@@ -35,15 +35,12 @@ def sanitized(
     return family, built(world, family, tmp_path_factory.mktemp("sanitized") / "bench")
 
 
-def built(
-    world: World, family: Family, output: Path, *more: str, source: str = "bench/bench.c"
-) -> Path:
+def built(world: World, family: Family, output: Path, *more: str, program: str = BENCH) -> Path:
     prefix = world.mpis[family]
     soname = "libmpi.so.40" if family is Family.OPENMPI else "libmpi.so.12"
     flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *more)
     libraries = (prefix / "lib" / soname, "-Wl,--allow-shlib-undefined")
-    compile_c(SOURCES / source, output, *flags, "-isystem", prefix / "include", *libraries)
-    return output
+    return compile_program(program, output, *flags, "-isystem", prefix / "include", *libraries)
 
 
 def options(tmp_path: Path) -> dict[str, str]:
@@ -96,16 +93,14 @@ def test_benchmarks(
 
 def test_the_probe(world: World, sanitized: tuple[Family, Path], tmp_path: Path) -> None:
     family, _ = sanitized
-    program = built(world, family, tmp_path / "probe", source="probe/probe.c")
+    program = built(world, family, tmp_path / "probe", program=PROBE)
     done = world.launch(family, program, ranks=3, env=options(tmp_path))
     assert done.code == 0, done.text()[-6000:]
 
 
 def test_the_probe_of_many_ranks_takes_no_memory_for_each(world: World, tmp_path: Path) -> None:
     """Three are many here: the long all-to-all is left out, and what it had is not touched."""
-    program = built(
-        world, Family.MPICH, tmp_path / "probe", "-DLONG_RANKS=2", source="probe/probe.c"
-    )
+    program = built(world, Family.MPICH, tmp_path / "probe", "-DLONG_RANKS=2", program=PROBE)
     done = world.launch(Family.MPICH, program, ranks=3, env=options(tmp_path))
     assert done.code == 0, done.text()[-6000:]
     (phase,) = (one for one in records(done) if one.get("kind") == "collective")

@@ -10,9 +10,9 @@ import pytest
 from mpigraft.bench.matrix.file import Problem
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import run_command
-from mpigraft.native.programs import TRACE, programs
+from mpigraft.native.programs import MINI, REPLAY, TRACE
 from mpigraft.trace.record.prepared import prepare
-from tests.native.native_world import C, World, abi_of, compile_c, values
+from tests.native.native_world import C, World, abi_of, compile_program, values
 from tests.native.structure import record_parts
 from tests.native.test_sanitized import built, options
 
@@ -49,7 +49,7 @@ def family(request: pytest.FixtureRequest) -> Family:
 
 @pytest.fixture(scope="module")
 def mini(family: Family, world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(world, family, tmp_path_factory.mktemp("sanitized") / "mini", source="mini/mini.c")
+    return built(world, family, tmp_path_factory.mktemp("sanitized") / "mini", program=MINI)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -109,7 +109,7 @@ def test_the_tracing_library(world: World, family: Family, tmp_path: Path, name:
     program = compiled(world, family, name, tmp_path)
     flags = ("-shared", "-fPIC", "-fvisibility=hidden", "-isystem", world.mpis[family] / "include")
     sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-lpthread")
-    library = compile_c(programs()[TRACE].sources[0], tmp_path / TRACE, *flags, *sanitizers)
+    library = compile_program(TRACE, tmp_path / TRACE, *flags, *sanitizers)
     names = (f"-print-file-name=lib{one}.so" for one in ("asan", "ubsan"))
     runtimes = [run_command(["gcc", one]).stdout.decode().strip() for one in names]
     env = {**options(tmp_path), "ASAN_OPTIONS": "detect_leaks=0"}  # what it has is for good
@@ -137,7 +137,7 @@ def test_replays(world: World, family: Family, tmp_path: Path) -> None:
     parts = record_parts(records, 2)
     file = tmp_path / "file"
     file.write_bytes(prepare(parts, abi_of(family)))
-    replay = built(world, family, tmp_path / "replay", source="replay/replay.c")
+    replay = built(world, family, tmp_path / "replay", program=REPLAY)
     for words in (("--check", "--gaps", "none"), ("--check", "--only", "Alltoallv"), ()):
         done = world.launch(family, replay, file, *words, env=options(tmp_path))
         assert done.code == 0, done.text()[-6000:]

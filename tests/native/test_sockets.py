@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Family
-from tests.native.native_world import World, compile_c
+from mpigraft.native.programs import PROBE
+from tests.native.native_world import World, compile_c, compile_part
 
 SANITIZED = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SENT = 100_000
@@ -263,7 +264,7 @@ def test_ends_that_meet_find_each_other(world: World, tmp_path: Path) -> None:
     prefix = world.mpis[Family.MPICH]
     words = (*SANITIZED, "-Wno-unused-function", "-isystem", prefix / "include",
              prefix / "lib/libmpi.so.12", "-Wl,--allow-shlib-undefined")  # fmt: skip
-    program = compile_c("ends.c", tmp_path / "ends", *words)
+    program = compile_part(PROBE, "ends.c", tmp_path / "ends", *words)
     choice = random.Random(4)
     for count in (0, 1, 2, 3, 50, 1000):
         keys = [0, 1, 2**64 - 1, *(choice.getrandbits(64) for _ in range(count // 3))]

@@ -16,8 +16,8 @@ from typing import IO
 
 import pytest
 
-from mpigraft.native.programs import GPU_SELECT, SOURCES, STDIN
-from tests.native.native_world import compile_c
+from mpigraft.native.programs import GPU_SELECT, STDIN
+from tests.native.native_world import compile_program
 
 Pair = tuple[Path, Path]  # server, mpigraft-gpu-select
 SUM = ("md5sum",)
@@ -32,8 +32,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("stdin")
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     return (
-        compile_c(SOURCES / "start/stdin.c", folder / "stdin", *flags),
-        compile_c(SOURCES / "start/gpu_select.c", folder / "gpu_select", *flags),
+        compile_program(STDIN, folder / "stdin", *flags),
+        compile_program(GPU_SELECT, folder / "gpu_select", *flags),
     )
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import Completed, run_command
-from mpigraft.native.programs import SOURCES, SPAWN, VARS
+from mpigraft.native.programs import SPAWN, VARS
 from mpigraft.tuning.records import Listing, parse
-from tests.native.native_world import World, abi_of, compile_c, records
+from tests.native.native_world import World, abi_of, compile_program, records
 
 pytestmark = pytest.mark.mpi
 
@@ -95,7 +95,7 @@ def sanitized(world: World, family: Family, name: str, folder: Path) -> Path:
     flags = ("-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     libraries = (prefix / "lib" / soname, "-Wl,--allow-shlib-undefined")
     include = ("-isystem", prefix / "include")
-    return compile_c(SOURCES / name, folder / "program", *flags, *include, *libraries)
+    return compile_program(name, folder / "program", *flags, *include, *libraries)
 
 
 # What dies in a closed part of an MPI dies under the sanitizer too, which then tells of it on
@@ -107,7 +107,7 @@ QUIET = {"ASAN_OPTIONS": "detect_leaks=0", "UCX_MEM_EVENTS": "n"}
 def test_vars_under_sanitizers(
     world: World, family: Family, words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    program = sanitized(world, family, "query/vars.c", tmp_path)
+    program = sanitized(world, family, VARS, tmp_path)
     done = alone(world, family, program, *words, **QUIET)
     assert done.code == 0, done.text()[-4000:]
     assert len(parse(done.stdout).variables) > 300
@@ -116,7 +116,7 @@ def test_vars_under_sanitizers(
 
 def test_spawn_under_sanitizers(world: World, family: Family, tmp_path: Path) -> None:
     """PMIx maps its shared memory where the sanitizer has its own, unless it is told not to."""
-    program = sanitized(world, family, "query/spawn.c", tmp_path)
+    program = sanitized(world, family, SPAWN, tmp_path)
     done = spawn(world, family, 2, program, PMIX_MCA_gds="hash", **QUIET)
     assert done.code == 0, done.text()[-4000:]
     assert "AddressSanitizer" not in done.text()

@@ -15,8 +15,8 @@ from mpigraft.binary.elf import reader
 from mpigraft.core.model import Abi, Family, RankRecord
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.evidence.world.records import cpus, read_entered, read_witness
-from mpigraft.native.programs import SOURCES, SPAWN, WITNESS
-from tests.native.native_world import World, compile_c
+from mpigraft.native.programs import SOURCES, SPAWN, WITNESS, programs
+from tests.native.native_world import World, compile_c, compile_part
 
 pytestmark = pytest.mark.mpi
 
@@ -193,7 +193,7 @@ def test_long_lines_that_are_written_at_once_stay_whole(tmp_path: Path) -> None:
     folder = tmp_path / "records"
     folder.mkdir()
     flags = ("-I", SOURCES, "-Wshadow", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    program = compile_c("tell.c", tmp_path / "tell", *flags)
+    program = compile_part(WITNESS, "tell.c", tmp_path / "tell", *flags)
     env = {**os.environ, "A_VISIBLE_DEVICES": "x" * 20_000}
     words = [[program, str(folder), "50", str(first)] for first in range(0, 400, 50)]
     writers = [subprocess.Popen([*map(str, own)], env=env) for own in words]
@@ -329,7 +329,7 @@ def test_under_sanitizers(world: World, build: Build, tmp_path: Path) -> None:
     flags = (
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all",
-        SOURCES / "witness/witness.c",
+        *programs()[WITNESS].sources,
     )
     for family in (Family.OPENMPI, Family.MPICH):
         program = build(family, "enter.c", "-I", SOURCES, *flags)

@@ -91,7 +91,7 @@ def test_what_ranks_spawn_is_on_their_mpi(
 ) -> None:
     """Whatever else is injected: with the stack's own MPI, its children are on that too."""
     prefix, ranks = stack.prefix("Spawn/1.0-gompi-2022b"), 1 if (os.cpu_count() or 1) > 2 else 3
-    spawn = stack.compile(prefix / "bin/mpigraft-spawn", "query/spawn.c")
+    spawn = stack.compile(prefix / "bin/mpigraft-spawn")
     inject(stack)
     start = ("run", "--stack", stack.software, *words, "--env", "MPIGRAFT_MARK=1", "-n", ranks)
     try:

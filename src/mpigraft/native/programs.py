@@ -56,9 +56,9 @@ GPU_SELECT, STDIN, RELAY = "mpigraft-gpu-select", "mpigraft-stdin", "mpigraft-re
 VARS, SPAWN, SETTINGS = "mpigraft-vars", "mpigraft-spawn", "libmpigraft-settings.so"
 TRACE, WITNESS = "libmpigraft-trace.so", "libmpigraft-witness.so"
 MINI, REPLAY = "mpigraft-mini", "mpigraft-replay"
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden")
 WARNINGS = ("-Wall", "-Wextra", "-Wshadow", "-Werror")  # ours: a site's compiler may know others
-SHARED = ("-shared", "-fvisibility=hidden")
+SHARED = ("-shared",)
 BUILD_LIMIT_S = 300.0
 
 
@@ -257,9 +257,11 @@ def _there(path: Path, mpi: MpiInstall, architecture: str, why: str) -> Path:
 # ------------------------------------------------------------------ built here
 
 
-def sources() -> dict[str, Path]:
-    """Return every C file that a build reads, by its path below native/, in one order."""
-    return {str(path.relative_to(SOURCES)): path for path in sorted(SOURCES.glob("*/*.[ch]"))}
+def sources(program: str = "") -> dict[str, Path]:
+    """Return every C file that a build reads, by its path below native/, in one order; those that a
+    program is compiled of, where one is named."""
+    paths = programs()[program].sources if program else sorted(SOURCES.glob("*/*.[ch]"))
+    return {str(path.relative_to(SOURCES)): path for path in paths}
 
 
 def _built(mpi: MpiInstall, architecture: str) -> Natives:

@@ -2,7 +2,9 @@
  * its CPUs as 0,1 and its CPU seconds and switches as 0,1:SECONDS:SWITCHES. */
 #include <stdlib.h>
 
-#include "../../../src/mpigraft/native/common/cpu_use.h"
+#include "../../../src/mpigraft/native/common/conditions.c"
+
+const char program_name[] = "cpu_use";
 
 int main(int argc, char **argv)
 {

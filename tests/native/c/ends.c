@@ -1,6 +1,8 @@
 /* Reads ends of connections, `KEY HOST RANK SIDE` a line, and prints the answer to each: the rank
  * and the host of the other end. */
-#include "../../../src/mpigraft/native/probe/rank_connections.h"
+#include "../../../src/mpigraft/native/probe/rank_connections.c"
+
+const char program_name[] = "ends";
 
 int main(void)
 {

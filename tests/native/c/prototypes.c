@@ -1,6 +1,8 @@
 /* What mpigraft-bench takes the large-count functions and those of MPI-4 for, held against an MPI-4 header. */
 #include "../../../src/mpigraft/native/bench/mpi_functions.h"
 
+const char program_name[] = "prototypes";
+
 #define SAME(name) large.name = MPI_##name##_c
 #define ADDS(name) mpi4.name = MPI_##name
 

@@ -1,6 +1,7 @@
 /* Reads answers of the kernel about routes, each as its length in four bytes and its bytes, and
  * prints the index of the outgoing interface of each. A copy of its own size shows a read beyond. */
-#include "../../../src/mpigraft/native/probe/routes.h"
+#include "../../../src/mpigraft/native/probe/sockets.c"
+#include "../../../src/mpigraft/native/probe/routes.c"
 
 int main(void)
 {

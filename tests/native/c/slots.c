@@ -2,6 +2,8 @@
 #include "../../../src/mpigraft/native/bench/table.h"
 #include "../../../src/mpigraft/native/bench/buffers.h"
 
+const char program_name[] = "slots";
+
 static void one_too_many(struct run *run)
 {
     for (int w = 0; w <= run->window; w++)

@@ -28,7 +28,8 @@ static int kernel(int fd, int level, int option, void *value, socklen_t *length)
     return 0;
 }
 #define getsockopt kernel
-#include "../../../src/mpigraft/native/probe/routes.h"
+#include "../../../src/mpigraft/native/probe/sockets.c"
+#include "../../../src/mpigraft/native/probe/routes.c"
 #undef getsockopt
 
 #define MUST(call)                                                       \

@@ -4,6 +4,8 @@
 
 #include "../../../src/mpigraft/native/bench/sums.h"
 
+const char program_name[] = "sums";
+
 enum { BYTES = 251 }; /* each that the content may have */
 
 static unsigned char content[BYTES];

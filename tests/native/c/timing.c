@@ -3,7 +3,12 @@
  *
  * Words are NAME=VALUE; times in ns. Prints one line of JSON.
  */
+#include "common/arguments.c"
+#include "common/check.c"
 #include "common/clock.h"
+#include "common/memory.c"
+
+const char program_name[] = "timing";
 
 /* Computation is made up as well: it takes time of the scenario's clock. */
 #define compute computes_for_real

@@ -2,7 +2,7 @@
  * `NAME SENT LEAST OWN LACKING` a line. */
 #include <stdlib.h>
 
-#include "../../../src/mpigraft/native/probe/network_counters.h"
+#include "../../../src/mpigraft/native/probe/network_counters.c"
 
 enum { MOST_HOSTS = 16 };
 

@@ -1,6 +1,6 @@
 """The file of `mpigraft-mini --partition`: owners of sites, and a matrix that is no lattice.
 
-`native/mini/problem.h` says what it has; numbers are in this machine's order.
+`native/mini/problem.c` says what it has; numbers are in this machine's order.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ COUNTERS = (
     NETDEV,
     "infiniband",
     "cxi telemetry",
-)  # as the probe calls them (native/probe/network_counters.h)
+)  # as the probe calls them (native/probe/network_counters.c)
 WORD = re.compile(r"[^,|;+/()\s]+")
 
 

@@ -2,7 +2,7 @@
 
 Counters of an interface add up what all programs of a host send, so another job's traffic can be
 taken for the payload. Each rank therefore asks the kernel for the bytes of its own connections
-(TCP_INFO, native/probe/sockets.h). A connection counts if a rank holds its other end as well;
+(TCP_INFO, native/probe/sockets.c). A connection counts if a rank holds its other end as well;
 daemons of the launcher do not. Both ends are asked, which makes two readings that have to agree.
 
 Where a `gap` is named the sums are what was carried at least, and more may have been.

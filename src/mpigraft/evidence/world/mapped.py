@@ -21,7 +21,7 @@ LIBMPI = re.compile(
 
 
 def file_contents(path: str) -> tuple[str, ...]:
-    """Name a file's content in each way in which a rank may (native/witness/contents.h); nothing
+    """Name a file's content in each way in which a rank may (native/witness/contents.c); nothing
     where it cannot be read."""
     try:
         status = os.stat(path)  # noqa: PTH116

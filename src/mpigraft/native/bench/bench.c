@@ -13,7 +13,6 @@
 #include "../common/check.h"
 #include "../common/clock.h"
 #include "../common/conditions.h"
-#include "../common/limits.h"
 #include "measure.h"
 #include "../common/memory.h"
 #include "../common/world.h"
@@ -25,6 +24,8 @@
 #include "selection.h"
 #include "startup.h"
 #include "table.h"
+
+const char program_name[] = "mpigraft-bench";
 
 struct bench {
     struct world world;

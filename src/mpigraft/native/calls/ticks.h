@@ -32,13 +32,13 @@ struct moment {
     int64_t ns; /* CLOCK_MONOTONIC */
 };
 
-static struct moment moment_now(void)
+static inline struct moment moment_now(void)
 {
     return (struct moment){ticks(), nanoseconds(CLOCK_MONOTONIC)};
 }
 
 /* Ticks per second between two moments; 1e9 where no time went by. */
-static double tick_rate(struct moment from, struct moment to)
+static inline double tick_rate(struct moment from, struct moment to)
 {
     double ns = (double)(to.ns - from.ns);
     return ns > 0 ? (double)(to.ticks - from.ticks) * 1e9 / ns : 1e9;

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "extremes.h"
+#include "statistics.h"
 
 struct clock {
     double cost;       /* seconds that a reading takes */
@@ -14,7 +14,7 @@ struct clock {
 
 /* The kernel's clock for every MPI: MPI_Wtime differs from one to the other in cost and in
  * resolution, and that is not what is compared here. */
-static double now(void)
+static inline double now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -24,7 +24,7 @@ static double now(void)
 /* Read the clock until it has been read and has moved on often enough. The smallest step that it
  * made is its resolution, as STREAM takes it (checktick): a tick of a coarse clock, and of a fine
  * one the time from one reading to the next. */
-static struct clock examine_clock(void)
+static inline struct clock examine_clock(void)
 {
     enum { READINGS = 10000, STEPS = 10, MOST_READINGS = 1 << 28 };
     double begin = now(), last = begin, least = 1;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The character of `length` bytes at `s`, or -1 where there is none. */
-static long utf8_character(const unsigned char *s, size_t length)
+static inline long utf8_character(const unsigned char *s, size_t length)
 {
     static const long least[] = {0, 0, 0x80, 0x800, 0x10000};
     long character = s[0] & (0xFF >> (length + 1));
@@ -22,7 +22,7 @@ static long utf8_character(const unsigned char *s, size_t length)
     return character;
 }
 
-static void json_string(FILE *out, const char *text)
+static inline void json_string(FILE *out, const char *text)
 {
     putc('"', out);
     for (const unsigned char *s = (const unsigned char *)text; *s;) {

@@ -6,23 +6,32 @@
 #include <string.h>
 
 #include "check.h"
-#include "extremes.h"
 
-static int ascending(const void *left, const void *right)
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline int ascending(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
     return (a > b) - (a < b);
 }
 
 /* Quantile of ascending values, between two of them where it falls there. */
-static double quantile(const double *sorted, int count, double q)
+static inline double quantile(const double *sorted, int count, double q)
 {
     double place = q * (count - 1);
     int below = (int)place, above = below + 1 < count ? below + 1 : below;
     return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
 }
 
-static double mean_of(const double *values, int count)
+static inline double mean_of(const double *values, int count)
 {
     double sum = 0;
     for (int i = 0; i < count; i++)

@@ -5,34 +5,85 @@
  * samples until the budget is spent, a last check, and a value for the iteration and each part.
  * Exit status 1: the result is wrong; 2: bad usage; 3: MPI failed, or the problem cannot be made.
  */
-#define PROGRAM "mpigraft-mini"
+#include <time.h>
 
-#include <mpi.h>
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "../common/check.h"
-#include "../common/clock.h"
-#include "../common/conditions.h"
 #include "mini.h"
-#include "dirac.h"
-#include "halo.h"
-#include "ocean.h"
-#include "options.h"
-#include "particles.h"
-#include "transpose.h"
-#include "../common/statistics.h"
-#include "../common/world.h"
 
-static const struct app APPS[] = {DIRAC, HALO, OCEAN, PARTICLES, TRANSPOSE};
+/* ---- memory ---- */
+
+/* End with words where the ranks of a node need more memory than it has. `bytes` of this rank. */
+void require_memory(const struct mini *mini, double bytes)
+{
+    MPI_Comm host;
+    OK(MPI_Comm_split_type(mini->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+    double all = 0, room = memory_for_buffers();
+    OK(MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, host));
+    OK(MPI_Comm_free(&host));
+    if (all > room)
+        DIE("this problem needs %.3g MiB on a node, and %.3g MiB are free; use a smaller --size "
+            "or --local", all / 0x1p20, room / 0x1p20);
+}
+
+#ifndef SPOILED
+#define SPOILED 0 /* 1 in a build of the tests */
+#endif
+
+struct wire make_wire(const struct mini *mini, size_t count)
+{
+    struct wire wire = {.memory = &MEMORIES[mini->options->buffers], .count = count,
+                        .spoiled = SPOILED && mini->comm == MPI_COMM_WORLD};
+    wire.host = host_allocate(count * sizeof(double));
+    wire.mpi = wire.memory->upload ? wire.memory->allocate(count * sizeof(double)) : wire.host;
+    return wire;
+}
+
+void free_wire(struct wire *wire)
+{
+    if (wire->mpi != wire->host)
+        wire->memory->release(wire->mpi);
+    free(wire->host);
+}
+
+/* ---- ranks ---- */
+
+/* Ranks that wait for one that computes alone leave their CPU to it. */
+void wait_idle(MPI_Comm comm)
+{
+    MPI_Request request;
+    OK(MPI_Ibarrier(comm, &request));
+    for (int done = 0; !done;) {
+        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+}
+
+bool all_agree(const struct mini *mini, bool right)
+{
+    int every = right;
+    OK(MPI_Allreduce(MPI_IN_PLACE, &every, 1, MPI_INT, MPI_LAND, mini->comm));
+    return every;
+}
+
+/* Say on stderr what is wrong, once for each rank. Returns false. */
+bool wrong(const struct mini *mini, const char *what, double got, double expected)
+{
+    fprintf(stderr, "%s: rank %d: wrong result: %s: %s: %.17g, not %.17g\n", program_name, mini->rank,
+            mini->app->name, what, got, expected);
+    return false;
+}
+
+const char program_name[] = "mpigraft-mini";
+
+static const struct app *const APPS[] = {&DIRAC, &HALO, &OCEAN, &PARTICLES, &TRANSPOSE};
 
 enum { APP_COUNT = sizeof APPS / sizeof *APPS };
 
 static const struct app *app_named(const char *name)
 {
     for (int i = 0; i < APP_COUNT; i++)
-        if (name && !strcmp(APPS[i].name, name))
-            return &APPS[i];
+        if (name && !strcmp(APPS[i]->name, name))
+            return APPS[i];
     refuse("--app %s: no such mini-app (--list names them)", name ? name : "is missing");
 }
 
@@ -91,31 +142,6 @@ static void reduce_samples(const struct mini *mini, struct samples *samples)
 }
 
 /* ---- output ---- */
-
-/* Options of this mini-app that were given, and what always belongs to its name. */
-static void make_label(struct mini *mini, int argc, char **argv)
-{
-    size_t room = sizeof mini->label;
-    int length = snprintf(mini->label, room, "%s", mini->app->name);
-    for (int i = 0; i < MINI_ROWS; i++) {
-        const char *name = MINI_OPTIONS[i].name, *value = NULL;
-        bool own = false;
-        for (const char *const *option = mini->app->options; *option; option++)
-            own |= !strcmp(*option, name) && given[i];
-        for (int a = 1; a < argc && own; a++) {
-            size_t end = strlen(name);
-            if (!strncmp(argv[a], name, end) && (argv[a][end] == '=' || !argv[a][end]))
-                value = argv[a][end] ? argv[a] + end + 1 : argv[a + 1];
-        }
-        if (mini->app->forms && !strcmp(name, "--halo"))
-            value = FORMS[mini->options->halo];
-        if (mini->method && !strcmp(name, "--partition"))
-            value = mini->method;
-        if (value && (size_t)length < room)
-            length += snprintf(mini->label + length, room - (size_t)length, ",%s=%s", name + 2,
-                               value);
-    }
-}
 
 /* Print one row of samples. A part that took no time has no value: there is nothing to compare. */
 static int print_value(const struct mini *mini, const struct samples *samples, int row, bool valid,
@@ -200,7 +226,7 @@ int main(int argc, char **argv)
     if (options.help)
         print_mini_help();
     for (int i = 0; i < APP_COUNT && options.list && !options.help; i++)
-        puts(APPS[i].name);
+        puts(APPS[i]->name);
     if (options.help || options.list)
         return 0;
     struct mini mini = {.options = &options, .app = app_named(options.app)};

@@ -2,17 +2,44 @@
 #ifndef MPIGRAFT_MINI_H
 #define MPIGRAFT_MINI_H
 
+#include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
+#include "../common/arguments.h"
 #include "../common/check.h"
 #include "../common/clock.h"
-#include "../common/limits.h"
+#include "../common/conditions.h"
 #include "../common/memory.h"
-#include "options.h"
+#include "../common/statistics.h"
+#include "../common/world.h"
+
+enum form { FORM_PACKED, FORM_DERIVED };
+
+struct mini_options {
+    const char *app;
+    const char *size, *local;   /* extents of the whole problem, or of the part of one rank */
+    const char *partition;      /* file that says which rank owns what */
+    const char *matrix;         /* its name in results */
+    long long unknowns, fields, density, depth, every, io, percent, pme; /* of one mini-app or another */
+    long long seed, steps, samples;
+    double budget, serial;      /* milliseconds of samples; unknowns that rank 0 solves alone */
+    int halo, buffers;
+    bool no_validate, list, help;
+};
+
+enum { MOST_DIMENSIONS = 4 };
+
+struct extents {
+    int count;
+    long long of[MOST_DIMENSIONS];
+};
 
 enum { MOST_PARTS = 8, HALO_TAG = 17 };
 
@@ -41,6 +68,212 @@ struct mini {
     const char *method;      /* how the problem was divided, for the name; NULL: nothing to say */
 };
 
+/* Values that messages are sent from or arrive in. On a GPU `mpi` is what MPI is given, and `host`
+ * what the program computes with. */
+struct wire {
+    const struct memory *memory;
+    double *host, *mpi;
+    size_t count;
+    bool spoiled; /* what arrives is wrong, and a check must see it */
+};
+
+struct complex {
+    double real, imaginary;
+};
+
+struct fourier {
+    int length;
+    struct complex *root; /* exp(-2 pi i k / length) */
+    struct complex *work; /* two lengths */
+};
+
+struct problem {
+    struct extents lattice; /* of sites; none of a matrix from a file */
+    long long sites;
+    int unknowns;           /* of a site: rows of the matrix */
+    int *owner;             /* of each site */
+    const int64_t *start;   /* of rows, of a matrix from a file: else NULL */
+    const int32_t *column;
+    const double *value;
+    const void *file;       /* what is mapped, and how long it is */
+    size_t bytes;
+};
+
+/* What goes to one rank and comes from it, in sites. */
+struct partner {
+    int rank, first, count;    /* of what is sent, among `gives` */
+    int ghost, ghosts;         /* of what is received, after the own sites */
+    MPI_Datatype type;         /* of what is sent, in the vector; of `indexed` */
+};
+
+struct matrix {
+    MPI_Comm comm;
+    int own, ghosts, unknowns; /* sites, and rows of each */
+    int rows;                  /* own x unknowns */
+    int32_t *site;             /* number of each own site, then of each ghost */
+    int64_t *start;            /* of each row */
+    int64_t *outside;          /* where its columns of other ranks begin */
+    int32_t *column;
+    double *value;
+    int partners;
+    struct partner *partner;
+    int32_t *gives;            /* own sites that are sent, by partner */
+    struct wire outgoing;      /* packed */
+    MPI_Request *requests;
+};
+
+enum { RECORD = 8, HALO_RECORD = 4 }; /* values: x, v, number and charge; x and number */
+
+struct pulse {
+    int dimension, *list, gives;  /* particles that go down */
+    int ghost, takes;             /* those that come from above: the first, and how many */
+    double shift;                 /* of what passes the border of the box */
+};
+
+/* Particles of this rank first, then copies of others': ghosts. */
+struct domain {
+    MPI_Comm comm;
+    long long cells[3], begin[3], end[3]; /* of edge 1 */
+    int parts[3], at[3], down[3], up[3], density;
+    double low[3], high[3], edge[3];
+    double reach, drift;          /* of pairs, and of a particle from migration to migration */
+    int home, all, room;
+    double *x, *v, *f, *origin, *charge; /* of the box: 3, 3, 3, 3 and 1 values */
+    int *id;
+    unsigned char *zone;          /* a bit for each dimension in which it is a ghost */
+    struct pulse *pulse;
+    int pulses;
+    struct wire out, in;
+};
+
+/* Of particle i those from first[i] on to first[i + 1]. */
+struct pair_list {
+    int *first, *other;
+    size_t room;
+};
+
+enum { MODES = 2, TURNS = 2 * MODES + 1, WAVES = (TURNS * TURNS * TURNS - 1) / 2 };
+
+struct waves {
+    int mode[WAVES][3];
+    double weight[WAVES];
+};
+
+enum particle_part { PARTICLES_FORCE, PARTICLES_HALO, PARTICLES_MIGRATE, PARTICLES_REDUCE,
+                     PARTICLES_PME };
+
+enum { POTENTIAL, KINETIC, NUMBER, MOMENTUM, SUMS = MOMENTUM + 3 };
+
+/* Between one rank that has particles and the one of PME that serves it; or that rank and all. */
+struct service {
+    int first, count;          /* ranks that it serves; of these one serves: `first` */
+    int *particles, *place;    /* of each, and sums of them */
+    struct wire x, charge, f;  /* each rank's forces end with a share of the energy */
+    MPI_Request *request;
+};
+
+struct particles {
+    struct domain domain;
+    struct pair_list list;
+    int workers, pme;
+    MPI_Comm own;             /* ranks that have particles, or those of PME */
+    bool works, serves;       /* both of one rank alone */
+    struct service service;
+    struct waves waves;
+    struct wire share, whole; /* sums of charges, of a PME rank and of all */
+    double sums[SUMS];        /* over all ranks, of the last step */
+    long steps, every;
+};
+
+extern const struct app DIRAC;
+extern const struct app HALO;
+extern const struct app OCEAN;
+extern const struct app PARTICLES;
+extern const struct app TRANSPOSE;
+extern const char program_name[];
+
+/* mini.c */
+void require_memory(const struct mini *mini, double bytes);
+struct wire make_wire(const struct mini *mini, size_t count);
+void free_wire(struct wire *wire);
+void wait_idle(MPI_Comm comm);
+bool all_agree(const struct mini *mini, bool right);
+bool wrong(const struct mini *mini, const char *what, double got, double expected);
+
+/* options.c */
+bool was_given(const char *name);
+struct mini_options parse_mini_options(int argc, char **argv);
+void print_mini_help(void);
+void make_label(struct mini *mini, int argc, char **argv);
+long long volume(const struct extents *extents);
+void divide_ranks(int ranks, const struct extents *extents, int *parts);
+struct extents whole_extents(const struct mini_options *options, const struct extents *usual,
+                             int ranks);
+
+/* fourier.c */
+struct complex turned(double part);
+struct fourier make_fourier(int length);
+void free_fourier(struct fourier *fourier);
+void fourier_transform(const struct fourier *plan, struct complex *value, bool back);
+
+/* problem.c */
+void make_problem(struct mini *mini, struct problem *problem);
+void free_problem(struct problem *problem);
+int64_t sites_of(const struct problem *problem, long long site, int32_t *found);
+int64_t most_sites(const struct problem *problem);
+double entry_of(const struct mini *mini, const struct problem *problem, long long site, int i,
+                int32_t other, int j);
+double exact_value(const struct mini *mini, long long row);
+
+/* sparse.c */
+int *running_sums(const int *counts, int size);
+struct matrix make_matrix(const struct mini *mini, const struct problem *problem, MPI_Comm comm,
+                          int rank);
+void free_matrix(struct matrix *matrix);
+int start_exchange(struct matrix *matrix, const struct wire *x);
+void end_exchange(struct matrix *matrix, const struct wire *x, int requests);
+void multiply_own(const struct matrix *matrix, const double *x, double *y);
+void add_ghosts(const struct matrix *matrix, const double *x, double *y);
+
+/* domain.c */
+long long number_of_all(const struct domain *d);
+void *resized(void *memory, size_t count, size_t bytes);
+void reserve_wire(const struct mini *mini, struct wire *wire, int values);
+void free_domain(struct domain *d);
+struct domain make_domain(const struct mini *mini, const struct extents *whole, MPI_Comm comm,
+                          int rank, int ranks);
+void first_state(const struct mini *mini, const struct domain *d, long long id, double *x,
+                 double *v);
+void start_domain(const struct mini *mini, struct domain *d);
+void migrate(const struct mini *mini, struct domain *d);
+void choose_halo(const struct mini *mini, struct domain *d);
+void exchange_positions(struct domain *d);
+void return_forces(struct domain *d);
+
+/* forces.c */
+void list_pairs(const struct domain *d, struct pair_list *list);
+double add_pair_forces(const struct domain *d, const struct pair_list *list, double cutoff);
+struct waves make_waves(const double *edge);
+void add_charges(const struct waves *waves, const double *edge, const double *x,
+                 const double *charge, int count, double *sums);
+void add_wave_forces(const struct waves *waves, const double *edge, const double *x,
+                     const double *charge, int count, const double *sums, double *f);
+double wave_energy(const struct waves *waves, const double *sums);
+
+/* service.c */
+struct particles make_particles(const struct mini *mini, const struct extents *whole, int pme);
+void free_particles(struct particles *p);
+void give_positions(const struct mini *mini, struct particles *p, bool fresh);
+double take_forces(struct particles *p);
+void serve(struct mini *mini, struct particles *p, bool fresh);
+double add_own_waves(struct particles *p);
+
+/* The first of `extent` places that part `part` of `parts` has; that of the next ends it. */
+static inline long long part_begins(long long extent, int parts, int part)
+{
+    return extent * part / parts;
+}
+
 /* The time since the last part ended was spent in this one. */
 static inline void lap(struct mini *mini, int part)
 {
@@ -48,8 +281,6 @@ static inline void lap(struct mini *mini, int part)
     mini->part[part] += time - mini->mark;
     mini->mark = time;
 }
-
-/* ---- numbers ---- */
 
 /* A number of 64 bits that looks random (splitmix64 by S. Vigna, public domain). */
 static inline uint64_t scrambled(uint64_t x)
@@ -91,50 +322,6 @@ static inline double distance(double a, double b)
     return a > b ? a - b : b - a;
 }
 
-/* ---- memory ---- */
-
-/* End with words where the ranks of a node need more memory than it has. `bytes` of this rank. */
-static void require_memory(const struct mini *mini, double bytes)
-{
-    MPI_Comm host;
-    OK(MPI_Comm_split_type(mini->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
-    double all = 0, room = memory_for_buffers();
-    OK(MPI_Allreduce(&bytes, &all, 1, MPI_DOUBLE, MPI_SUM, host));
-    OK(MPI_Comm_free(&host));
-    if (all > room)
-        DIE("this problem needs %.3g MiB on a node, and %.3g MiB are free; use a smaller --size "
-            "or --local", all / 0x1p20, room / 0x1p20);
-}
-
-#ifndef SPOILED
-#define SPOILED 0 /* 1 in a build of the tests */
-#endif
-
-/* Values that messages are sent from or arrive in. On a GPU `mpi` is what MPI is given, and `host`
- * what the program computes with. */
-struct wire {
-    const struct memory *memory;
-    double *host, *mpi;
-    size_t count;
-    bool spoiled; /* what arrives is wrong, and a check must see it */
-};
-
-static struct wire make_wire(const struct mini *mini, size_t count)
-{
-    struct wire wire = {.memory = &MEMORIES[mini->options->buffers], .count = count,
-                        .spoiled = SPOILED && mini->comm == MPI_COMM_WORLD};
-    wire.host = host_allocate(count * sizeof(double));
-    wire.mpi = wire.memory->upload ? wire.memory->allocate(count * sizeof(double)) : wire.host;
-    return wire;
-}
-
-static void free_wire(struct wire *wire)
-{
-    if (wire->mpi != wire->host)
-        wire->memory->release(wire->mpi);
-    free(wire->host);
-}
-
 /* Values from `first` on are about to be sent. */
 static inline void send_from(const struct wire *wire, size_t first, size_t count)
 {
@@ -149,35 +336,6 @@ static inline void arrived_at(const struct wire *wire, size_t first, size_t coun
         wire->memory->download(wire->host + first, wire->mpi + first, count * sizeof(double));
     if (wire->spoiled && count)
         wire->host[first + count / 2] += 0.001;
-}
-
-/* ---- ranks ---- */
-
-/* Ranks that wait for one that computes alone leave their CPU to it. */
-static void wait_idle(MPI_Comm comm)
-{
-    MPI_Request request;
-    OK(MPI_Ibarrier(comm, &request));
-    for (int done = 0; !done;) {
-        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-        if (!done)
-            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-    }
-}
-
-static bool all_agree(const struct mini *mini, bool right)
-{
-    int every = right;
-    OK(MPI_Allreduce(MPI_IN_PLACE, &every, 1, MPI_INT, MPI_LAND, mini->comm));
-    return every;
-}
-
-/* Say on stderr what is wrong, once for each rank. Returns false. */
-static bool wrong(const struct mini *mini, const char *what, double got, double expected)
-{
-    fprintf(stderr, PROGRAM ": rank %d: wrong result: %s: %s: %.17g, not %.17g\n", mini->rank,
-            mini->app->name, what, got, expected);
-    return false;
 }
 
 #endif

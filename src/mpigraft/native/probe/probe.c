@@ -5,23 +5,13 @@
  * interface is caught here, whatever it reports. Errors are returned, not fatal: a phase that
  * fails prints its error and the next one is tried. Exit status 2: bad usage; 3: MPI failed.
  */
-#define PROGRAM "mpigraft-probe"
-
-#include <mpi.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#include <fcntl.h>
+#include <stddef.h>
 #include <time.h>
 
-#include "../common/arguments.h"
-#include "../common/check.h"
-#include "../common/clock.h"
-#include "../common/json.h"
-#include "../common/memory.h"
-#include "../common/world.h"
-#include "network_counters.h"
-#include "rank_connections.h"
-#include "traffic.h"
+#include "probe.h"
+
+const char program_name[] = "mpigraft-probe";
 
 /* ---- phases ---- */
 

@@ -7,12 +7,13 @@
  * the sums are right, with how many of the children saw MPIGRAFT_MARK and OMPI_MCA_mpigraft_mark
  * (what only ranks were given need not reach what they start), and which libmpi the first child has
  * mapped. A launcher that cannot spawn ends the program with the MPI's own error. */
-#define PROGRAM "mpigraft-spawn"
 #include <string.h>
 #include <unistd.h>
 
 #include "../common/check.h"
 #include "../common/json.h"
+
+const char program_name[] = "mpigraft-spawn";
 
 enum { CHILDREN = 2, PATH_ROOM = 4096 };
 

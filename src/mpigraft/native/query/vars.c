@@ -7,7 +7,6 @@
  * only then is there too. MPI_Init comes before MPI_T_init_thread: in the other order Open MPI 4.1
  * lists components that it has closed. One run for each list rather than one that looks twice: a
  * program that cannot be initialised here costs the second list only. */
-#define PROGRAM "mpigraft-vars"
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,6 +15,8 @@
 #include <unistd.h>
 
 #include "mpi_t_names.h"
+
+const char program_name[] = "mpigraft-vars";
 
 #define FATAL ",\"fatal\":true"
 

@@ -6,11 +6,11 @@
  * Rank 0 prints JSON lines as mpigraft-bench does: the time of the whole, and of each routine.
  * With --table it prints them for people, beside the program's own.
  */
-#define PROGRAM "mpigraft-replay"
+#include <limits.h>
 
-#include "../common/json.h"
-#include "tags.h"
-#include "watch.h"
+#include "replay.h"
+
+const char program_name[] = PROGRAM;
 
 struct replay_options {
     const char *file, *only;

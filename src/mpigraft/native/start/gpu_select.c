@@ -17,10 +17,10 @@
  * started; 2 for bad usage, for a rank without a number, without a value, or without the standard
  * input that it is to get.
  */
-#include "stdin_rank.h"
-
 #include <ctype.h>
 #include <stdarg.h>
+
+#include "stdin.h"
 
 enum { USAGE = 2, NOT_EXECUTABLE = 126, NOT_FOUND = 127, MOST_RANKS = 100000000 };
 
@@ -28,7 +28,7 @@ struct options {
     const char *names, *stdin_for, *world, *folder;
 };
 
-__attribute__((noreturn, format(printf, 2, 3))) static void refuse(int code, const char *format, ...)
+__attribute__((noreturn, format(printf, 2, 3))) void refuse(int code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);

@@ -11,8 +11,8 @@
  * It says "ready" when ranks may come, and ends on SIGTERM, when its parent does, and when nothing
  * is left to be done. Exit status: 0; 1 if it cannot serve; 2 for bad usage.
  */
-#include "stdin_place.h"
-
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -20,6 +20,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#include "stdin.h"
 
 enum { FAILED = 1, USAGE = 2, BACKGROUND_MS = 200, LAST_WORDS_S = 2 };
 

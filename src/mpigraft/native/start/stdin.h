@@ -14,8 +14,12 @@
 #define MPIGRAFT_START_STDIN_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,8 +31,24 @@
 #define GONE 0xffffffffu
 #define ALL_OF_IT 0xffffffffu
 
+struct place {
+    int near, far; /* sockets that listen; -1: none does */
+    char name[64], greeting[HALF + 1], reply[HALF + 1];
+};
+
+/* stdin_place.c */
+_Noreturn void fail(const char *what);
+void announce(struct place *place, const char *folder, bool far);
+
+/* stdin_rank.c */
+void nothing_to_read(void);
+void take_stdin(const char *folder);
+
+/* gpu_select.c */
+__attribute__((noreturn, format(printf, 2, 3))) void refuse(int code, const char *format, ...);
+
 /* Whether all of it was written. */
-static bool send_all(int fd, const void *bytes, size_t count, int flags)
+static inline bool send_all(int fd, const void *bytes, size_t count, int flags)
 {
     for (const char *at = bytes; count;) {
         ssize_t done = send(fd, at, count, MSG_NOSIGNAL | flags);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../preload/node.h"
+#include "../preload/task.h"
 #include "node_file.h"
 
 enum { GROWTH = 256 << 10 }; /* bytes that are allocated at a time */

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "init_entry.h"
 #include "handles.h"
 #include "rank_record.h"
 #include "spawning.h"

@@ -18,6 +18,7 @@ from typing import Any
 from mpigraft.bench import native_launches
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import ConfigurationRecord, Layout, Measured, parse_layout
+from mpigraft.native import sources
 from mpigraft.report.bundle.archive import safe_name
 from mpigraft.report.bundle.launchers import launch_lines
 
@@ -102,7 +103,9 @@ def _preparation(
         yield "bench=${BENCH:-$PWD/mpigraft-bench-$$}"
         yield '[ -n "${BENCH:-}" ] || trap \'rm -f "$bench"\' EXIT'
         yield '[ -x "$bench" ] || "${MPICC:-$MPI_PREFIX/bin/mpicc}" \\'
-        yield f'  {BUILD} "$here/programs/bench/bench.c" -o "$bench"'
+        yield f"  {BUILD} \\"
+        yield from (f'  "$here/programs/{name}" \\' for name in sources("mpigraft-bench"))
+        yield '  -o "$bench"'
     if starts:
         yield FIND
     ranks, launcher = _environment(provenance.get("environment") or (), _prefix(provenance))

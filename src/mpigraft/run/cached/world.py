@@ -37,7 +37,7 @@ class StartedWorld:
         self.ranks: int = document["ranks"]
         self.nodes: int = document["nodes"]
         self.libmpi: list[Any] = document["libmpi"]  # path, device, inode, paths on other CPUs
-        self.contents: list[str] = document["contents"]  # its names (native/witness/contents.h)
+        self.contents: list[str] = document["contents"]  # its names (native/witness/contents.c)
         self.far: bool = document["far"]  # ranks run under other kernels
         self.builds: dict[str, str] = {}  # content of each part of the MPI, by path
         self.name = re.compile(document["libmpi_name"])

@@ -1,4 +1,4 @@
-"""The file that mpigraft-replay reads (native/replay/input_file.h): the parts of ranks as
+"""The file that mpigraft-replay reads (native/replay/walk.c): the parts of ranks as
 they wrote them, with the place of each, a checksum, and the calls that are made."""
 
 from __future__ import annotations
