@@ -131,7 +131,7 @@ def command(
 
 def find(store: Store, name: str) -> SubmissionRecord:
     """Return the submission of that id, its beginning, or name; the latest without one. Of several
-    of a name, and without one, it is the latest of which the scheduler took a job."""
+    of a name, and without one, it is the latest with a job that the scheduler accepted."""
     known = store.submissions()
     tell_unread(store)
     same = [s for s in known if not name or s.campaign.startswith(name) or s.name == name]

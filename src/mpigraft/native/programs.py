@@ -37,7 +37,7 @@ ROW = re.compile(
     re.MULTILINE,
 )
 FORMS = {"STARTED": ("i{}",), "READY": ("{}_persistent",), "NEIGHBOR": ("{}", "i{}")}
-STARTUP = ("init_time", "launch_time", "memory")  # of which one rank has a value too
+STARTUP = ("init_time", "launch_time", "memory")  # a single rank has a value too
 ALONE = ("latency_mt",)  # which start MPI in another way: each has a launch to itself
 NOW = "@now"  # a word of a command line: when its launcher is started, seconds of CLOCK_REALTIME
 BENCHMARK_OPTIONS = {

@@ -1,4 +1,4 @@
-"""What a figure's caption says of where it was measured: node type, network, versions."""
+"""The part of a figure's caption on its machine: node type, network, versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a campaign found, for a person or another program: terminal, markdown, json, html.
+"""The results of a campaign for readers and programs: terminal, markdown, json, html.
 
 Each form is a function from `ReportData` to text; the same input gives the same text.
 """

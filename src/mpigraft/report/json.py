@@ -59,8 +59,8 @@ def _group(group: CellGroup) -> dict[str, Any]:
 
 
 def _placed(data: ReportData, row: dict[str, Any]) -> dict[str, Any]:
-    """Layouts that were compared stood in the place of configurations; here names are what they
-    say. Of the baseline layout's own figures the configuration is all there is to tell."""
+    """Name layouts by `layout` again: for a comparison they were in the place of configurations.
+    The baseline layout's own figures have only their configuration."""
     if data.across != "layouts":
         return row
     layout = row.get("configuration", data.comparison.baseline)

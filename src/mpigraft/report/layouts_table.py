@@ -50,7 +50,7 @@ class NodesTable:
     common: tuple[int, ...] | None = None  # sizes of all columns; None: they have the same
 
     def table(self) -> Table:
-        """Return all columns, whatever their width."""
+        """Return all columns, of any width."""
         figures = (Column(head, right=True) for head in self.heads)
         columns = (Column("configuration"), Column("size"), *figures)
         rows = tuple((row.configuration, row.what, *row.texts) for row in self.rows)
@@ -192,8 +192,7 @@ def _curve_rows(
     pair: str, groups: list[CellGroup | None], common: tuple[int, ...], signs: Signs
 ) -> Iterator[Row]:
     """Give the pooled ratio of each curve, and its verdict: what claims rest on. Where columns
-    have other sizes, their ratio is over those that all have, and the verdict, of all, stands
-    below."""
+    have other sizes, their ratio is over those that all have, and the verdict, of all, is below."""
     verdicts = tuple(group.curve if group else None for group in groups)
     marks = tuple(signs[verdict] if verdict else "-" for verdict in verdicts)
     alike = all(group.used_sizes == common for group in groups if group)

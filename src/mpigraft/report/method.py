@@ -30,12 +30,12 @@ def method(data: ReportData) -> tuple[str, ...]:
         f"{_end(data)} A launch gives one value per size, the "
         "median of its iterations. A ratio divides a launch's value by the geometric mean of the "
         "baseline's launches of the same round; the ratio shown is the median over rounds.",
-        f"{_intervals(data)} Faster or slower: the interval lies outside the margin, which is "
+        f"{_intervals(data)} Faster or slower: the interval is outside the margin, which is "
         f"{numbers.percent(data.margin)} or what the baseline typically differs from itself, if "
-        f"that is more. Equivalent: the interval lies within {numbers.percent(data.margin)}. "
+        f"that is more. Equivalent: the interval is within {numbers.percent(data.margin)}. "
         "Everything else is inconclusive, and so is everything with fewer than "
         f"{MIN_ROUNDS} rounds.",
-        "A whole curve is equivalent if its pooled interval lies within that margin, and bounds "
+        "A whole curve is equivalent if its pooled interval is within that margin, and bounds "
         "that hold for all sizes at once within twice it. "
         "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), "
         f"because sizes are correlated and wins clump. {BETTER}",
@@ -51,7 +51,7 @@ def _end(data: ReportData) -> str:
     if len(planned) > 1:
         text = (
             f"after {', '.join(planned)} rounds its curves are tested, and a configuration ends "
-            "where all of its curves are called. The ratio of a curve that was called early lies "
+            "where all of its curves are called. The ratio of a curve that was called early is "
             "too far from 1, as it was called for being far from it."
         )
     if added:

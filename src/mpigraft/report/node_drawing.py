@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FREE, SHARED, NEXT = ".", "+", "|"
-SMALL = 6  # caches of fewer cores stand side by side
+SMALL = 6  # caches of fewer cores are side by side
 NODE_LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
 STYLES = ("cyan", "magenta", "yellow", "green", "blue", "red")  # of ranks, in turn
 

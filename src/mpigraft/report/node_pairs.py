@@ -18,13 +18,13 @@ from mpigraft.report.table import Figure
 
 SHADES = " ░▒▓█"  # up to each of STEPS times slower than the middle, and beyond
 SHADES_ASCII = ".-+*#"
-FIGURES = 8  # nodes up to which the terminal has numbers rather than shades; parts told
+FIGURES = 8  # nodes up to which the terminal has numbers rather than shades; parts shown
 MOST = 64  # nodes that a line of shades has room for
 NAME, COLUMNS = 12, 80
-NOBODY = "no node and no link stands out time after time"
+NOBODY = "no node and no link is slow time after time"
 APART = (
-    "nodes of different jobs never met: each is held against those of its own job alone, of which "
-    "none stands out time after time"
+    "nodes of different jobs never met: each is compared with those of its own job alone, and none "
+    "is slow time after time"
 )
 TWO = "two nodes have one link, so nothing says which of them is slow: name three or more"
 ONCE = "measured once, which names nobody: what is slow has to be slow again"
@@ -77,7 +77,7 @@ def picture(matrix: PairMatrix, shades: str = SHADES) -> list[str]:
         wide = min((COLUMNS - NAME - 1) // len(nodes), max(8, 2 + max(map(len, names))))
         heads = "".join(f"{name[1 - wide :]:>{wide}}" for name in names)
         rows = ["".join(f"{_figure(links.get((a, b))):>{wide}}" for b in nodes) for a in nodes]
-    else:  # a column has its row's number, of which the last digit has room
+    else:  # a column has the last digit of its row's number
         digits = [str(k % 10) for k in range(1, len(nodes) + 1)]
         heads = "  " + "".join(digits)
         rows = ["".join(_shade(worse, (a, b), shades) for b in nodes) for a in nodes]
@@ -103,7 +103,7 @@ def _shade(worse: dict[Pair, float], pair: Pair, shades: str) -> str:
 
 
 def figures(data: ReportData) -> tuple[Figure, ...]:
-    """Give what stands out in each matrix, and a picture of it."""
+    """Give the outliers of each matrix, and a picture of it."""
     return tuple(
         Figure(
             title(one),
@@ -120,12 +120,12 @@ def _text(matrix: PairMatrix, in_ascii: bool) -> list[str]:
 
 
 def _html(matrix: PairMatrix, index: int) -> Html:
-    """Render a heat map, below what stands out in it."""
+    """Render a heat map, below its outliers."""
     lines = (el("p", foreign(line), class_="sub") for line in sentences(matrix))
     return join(*lines, heat.html(matrix, title(matrix), index))
 
 
 def values(data: ReportData) -> list[dict[str, Any] | None]:
-    """Describe what the page's script says of a link that is pointed at; tables say it by
+    """Describe what the page's script shows for a link that is pointed at; tables show it by
     themselves."""
     return [heat.values(one) if heat.pictured(one) else None for one in matrices(data)]

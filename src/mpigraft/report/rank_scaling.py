@@ -34,8 +34,8 @@ def growths(data: ReportData) -> tuple[Growth, ...]:
 
 
 def growths_to_show(data: ReportData) -> list[Growth]:
-    """Return those for a person: collectives have two in every campaign of two layouts, and that
-    those have no law need not be said; of a start-up cost it is what was asked for."""
+    """Return the growths worth showing: those with a law, and start-up costs. Collectives have two
+    without a law in every campaign of two layouts."""
     costs = {f"native:{name}" for name in STARTUP}
     return [one for one in growths(data) if one.law or one.benchmark in costs]
 
@@ -140,7 +140,7 @@ def formula(law: Law) -> str:
             return f"{numbers.number(law.a)} {sign} {step} log2 p"
         case "power":
             return f"{numbers.number(law.a)} {sign} {step} p^{law.c:g}"
-    return f"{numbers.number(law.a)}, whatever the ranks"
+    return f"{numbers.number(law.a)}, for any number of ranks"
 
 
 def sentences(one: Growth) -> Iterator[str]:

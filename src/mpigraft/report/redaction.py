@@ -1,7 +1,7 @@
 """What is struck out of every text of a bundle, or of a public page: secrets, home folders, names
 of users, addresses of mail, and hosts where asked.
 
-Texts are redacted as they stand in files, so a name may follow `\\n` of a JSON string.
+Texts are redacted as they are in files, so a name may follow `\\n` of a JSON string.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _rules(hosts: list[str]) -> Iterable[tuple[re.Pattern[str], str]]:
 
 
 def hide_folders(text: str) -> str:
-    """Leave of each path in a text the last name, or what a stack says of a file by its place.
+    """Leave of each path in a text the last name, or what its place in a stack says about a file.
     Devices and the kernel's files are of no site."""
 
     def shown(hit: re.Match[str]) -> str:

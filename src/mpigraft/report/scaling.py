@@ -26,7 +26,7 @@ class View:
     axis: str  # what it counts: nodes, ranks per node
     series: str  # what the layouts share: "128 ranks per node", "on 2 nodes"
     points: tuple[tuple[int, Section], ...]  # by number
-    sizes: tuple[tuple[str, int], ...]  # (class, the size that stands for it)
+    sizes: tuple[tuple[str, int], ...]  # (class, the size that represents it)
 
 
 @dataclass(frozen=True, slots=True)

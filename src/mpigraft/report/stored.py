@@ -29,7 +29,7 @@ from mpigraft.report.wording import words
 from mpigraft.store import Store
 
 NO_EVIDENCE = "no evidence"
-_row = partial(labelled, whole=False)  # at most 80 columns, whatever a library prints
+_row = partial(labelled, whole=False)  # at most 80 columns of a library's output
 
 
 def render_stored(
@@ -199,7 +199,7 @@ def _span(values: Iterable[float]) -> list[float] | None:
 
 
 def _launch(launch: LaunchRecord) -> dict[str, Any]:
-    """Return one launch without what its configuration says of all: when, how it ended, under
+    """Return one launch without what its configuration has for all: when, how it ended, under
     what."""
     row = plain(launch)
     return {key: row[key] for key in row if key not in ("campaign", "findings", "artefacts")}
@@ -284,7 +284,7 @@ def _extension(step: dict[str, Any]) -> str:
 
 
 def _load(conditions: dict[str, Any] | None) -> list[str]:
-    """Return who else used the machine; nothing for launches of which nobody knows."""
+    """Return who else used the machine; nothing for launches without a record."""
     if conditions is None:
         return []
     parts = []

@@ -1,4 +1,4 @@
-"""Tables and figures as values: what they have in them, whatever they are rendered as."""
+"""Tables and figures as values: their content, for any form of rendering."""
 
 from __future__ import annotations
 

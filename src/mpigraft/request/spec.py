@@ -1,6 +1,6 @@
 """What a person asks to have measured: from flags, from a TOML file, or from a stored plan.
 
-All three have the same keys and go through `spec_from`. So a campaign file can ask for whatever
+All three have the same keys and go through `spec_from`. So a campaign file can request all that
 flags can, and a stored plan can be read again.
 """
 
@@ -145,7 +145,7 @@ class CampaignSpec:
                 yield from (flag, f"{word:g}" if isinstance(word, float) else str(word))
 
     def refuse_empty_range(self) -> None:
-        """Raise UsageError where no message size lies between the smallest and the largest."""
+        """Raise UsageError where no message size is between the smallest and the largest."""
         if not 1 <= self.min_size <= self.max_size <= LARGEST:
             raise UsageError.of("sizes-invalid", min_size=self.min_size, max_size=self.max_size)
 
@@ -155,7 +155,7 @@ AXES = tuple(key for key, one in options_of(CampaignSpec).items() if one.rules.a
 
 def spec_from(table: Mapping[str, Any], source: str, *, stored: bool = False) -> CampaignSpec:
     """Read a table whose keys are the fields of CampaignSpec. Raises UsageError, which names
-    `source`. In a `stored` plan, 0 stands for a default."""
+    `source`. In a `stored` plan, 0 is a default."""
     options = options_of(CampaignSpec)
     values = {
         key: read_option(options, key, value, source, stored=stored) for key, value in table.items()

@@ -222,7 +222,7 @@ def test_an_unrequested_lane_is_proven_but_not_green() -> None:
     cell = '<td class="none"><span aria-hidden="true">✓</span> sm, other than requested</td>'
     assert text.count(cell) == 1
     assert '<td class="none">✓ proven, other than requested</td>' in text
-    assert "this MPI takes that lane whatever was requested" in text
+    assert "this MPI takes that lane with every transport" in text
     assert "other than requested" not in body_of(small_data())
 
 

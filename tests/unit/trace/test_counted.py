@@ -173,7 +173,7 @@ def test_whom_ranks_wait_for_is_named(tmp_path: Path) -> None:
         for rank, waited in enumerate((S // 2, S // 2, S // 100))
     ]
     notes = profiled(tmp_path, ranks, waits=True).notes
-    assert shows(notes, "not told apart", "Barrier")
+    assert shows(notes, "not separated", "Barrier")
     assert shows(notes, "others wait", "most", "rank 2", "0.01", "0.337")
     assert not any("wait" in note for note in profiled(tmp_path, ranks).notes)
 
@@ -182,7 +182,7 @@ def test_without_a_routine_that_waited_there_is_no_table_of_waiting(tmp_path: Pa
     ranks = [ARank(rank, 2, routines={"Barrier": (1, S, 0, 0)}) for rank in range(2)]
     found = profiled(tmp_path, ranks, waits=True)
     assert not any("waiting for others" in line for line in profile_lines(found))
-    assert shows(found.notes, "not told apart", "Barrier")
+    assert shows(found.notes, "not separated", "Barrier")
 
 
 SPAWNED = a_task("4000.", spawned=True, job="aa", above=[])

@@ -1,8 +1,8 @@
 """Heat maps: of the links between nodes figures in a table for a few, a picture for more.
 
 The picture has one path for each step of slowness, in which neighbours in a row are one piece, so
-that 512 nodes make five elements and not 262 144. Steps rather than a scale: an eye tells five
-shades of one colour apart, whatever colours it sees, and the terminal has the same five.
+that 512 nodes make five elements and not 262 144. Steps rather than a scale: every eye separates
+five shades of one colour, and the terminal has the same five.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mpigraft.report.markup import Html, el, foreign, scrolling, table
 STEPS = (1.05, 1.2, 1.5, 2.0)  # times slower than the median link
 ROUNDING = 1e-9  # of a quotient
 FIGURED = 12  # nodes up to which each link has room for its figure
-SLOWEST = 12  # links that stand in words below a picture
+SLOWEST = 12  # links that are in words below a picture
 SIDE, LARGEST = 768.0, 22.0  # of the cells together, and of one, in CSS pixels
 NARROWEST = 480.0  # below that the picture scrolls rather than shrinks
 LABEL = 9.0  # what a name takes across

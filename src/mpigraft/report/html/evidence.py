@@ -79,7 +79,7 @@ def _overview(data: ReportData) -> Html:
         ", ".join(f"{words.STATUS_SIGNS[s]} {s}" for s in ProofStatus),
     )
     if any(words.is_unrequested(r.evidence, p) for r in data.evidence for p in r.evidence.proof):
-        legend = f", {words.UNREQUESTED}: this MPI takes that lane whatever was requested"
+        legend = f", {words.UNREQUESTED}: this MPI takes that lane with every transport"
         caption = join(caption, el("span", legend, class_="none"))
     idle = [peer for peer in Peer if peer not in {peer for peer, _ in used}]
     if idle:

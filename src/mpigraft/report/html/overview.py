@@ -201,8 +201,8 @@ def all_figures(section: int) -> Html:
 
 
 def noise(data: ReportData) -> Html:
-    """Render what the baseline against itself says of this machine, and what more rounds would
-    cost."""
+    """Render the noise of this machine, by the baseline against itself, and the cost of more
+    rounds."""
     known = precision.precision(data)
     lines = [el("p", words.unbroken(known.line) + ".", class_="lead")]
     if data.comparison.groups:

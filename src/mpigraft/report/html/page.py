@@ -31,7 +31,7 @@ from mpigraft.report.wording import words
 
 NO_SCRIPTS = (
     "Scripts are off: charts and the tables of all figures are not drawn. Verdicts and ratios "
-    "stand below, and mpigraft compare --markdown --full prints every figure."
+    "are below, and mpigraft compare --markdown --full prints every figure."
 )
 NAMED = 6  # nodes, or runs of nodes, that the header names
 

@@ -78,7 +78,7 @@ def _device(device: Any) -> str:
 
 
 def provenance(text: str) -> Html:
-    """Render a configuration's provenance: whatever its record says, key by key."""
+    """Render a configuration's provenance: all that its record has, key by key."""
     try:
         record = json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Ranks in the HTML report: where each was, and what it had mapped.
 
-Thousands of ranks are told by the nodes that are alike: a row for each would be a page that no
-browser opens and no person reads.
+Thousands of ranks are shown by the nodes that are alike: a row for each would be a page that no
+browser opens and nobody reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Table
 
 EACH = 64  # ranks that have a row each
-KINDS = 4  # of nodes that are told
+KINDS = 4  # of nodes that are shown
 HOSTS = 40  # words of a list of hosts
 SHOWN = ("libmpi", "libpmpi", "libopen-", "libfabric", "libuc", "libpmi", "libprrte", "libmpigraft")
 Place = tuple[str, ...]  # texts of a rank's PLACES

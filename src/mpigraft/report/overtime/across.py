@@ -121,7 +121,7 @@ class Across:
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Configurations of the old campaign of which the new one has no value."""
+        """Configurations of the old campaign that have no value in the new one."""
         old, new = (labels_with_values(side) for side in (self.old, self.new))
         return match_configurations(old, new, self.rule.chosen).only_old
 

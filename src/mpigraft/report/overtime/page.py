@@ -59,7 +59,7 @@ def _machine(lines: Sequence[HistoryLine]) -> str:
 def _header(data: History) -> Html:
     first, last = data.campaigns[0].created[:10], data.campaigns[-1].created[:10]
     span = f"{numbers.counted(len(data.campaigns), 'campaign')}, {first} to {last}."
-    about = f"{span} A line is a configuration, whatever its versions. Up is better."
+    about = f"{span} A line is a configuration of any versions. Up is better."
     shifts = sum(len(line.shifts) for line in data.lines)
     facts = (("lines", len(data.lines)), ("changes", shifts), ("accepted", len(data.accepted)))
     return header("mpigraft history", TITLE, [about], facts, NO_SCRIPTS)

@@ -1,7 +1,7 @@
 """Figures for a paper, drawn by matplotlib as SVG and PDF.
 
 PDF embeds its font, as publishers demand. SVG keeps its text as text, so that it can be found,
-translated, edited and read aloud; its font, DejaVu Sans, is wider than those that stand in for it
+translated, edited and read aloud; its font, DejaVu Sans, is wider than those that replace it
 elsewhere, so that no name then runs into another. The same figure gives the same bytes: neither
 file has a date, and the ids of SVG come from a fixed salt.
 """

@@ -1,6 +1,6 @@
 """Figures for a paper, as files: colours and dashes are those of the page.
 
-Names stand at the ends of curves; below them is what was measured where, so that a figure can be
+Names are at the ends of curves; below them is what was measured where, so that a figure can be
 read without the text around it.
 """
 

@@ -93,7 +93,7 @@ def _about(profile: Profile) -> Iterator[str]:
 
 
 def unfinished_lines(ranks: Iterable[RankUse]) -> Iterator[str]:
-    """`not finalized: rank 1 in Recv for 12.0 s`; ranks in one routine stand together."""
+    """`not finalized: rank 1 in Recv for 12.0 s`; ranks in one routine are together."""
     inside: dict[str, list[RankUse]] = defaultdict(list)
     for one in ranks:
         inside[one.inside].append(one)

@@ -29,7 +29,7 @@ class Subject:
 
     @property
     def quantity(self) -> str:
-        """The metric's name for a person."""
+        """The metric's readable name."""
         return metric_name(self.metric)
 
     @property

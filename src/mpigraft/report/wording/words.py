@@ -50,7 +50,7 @@ UNREQUESTED = "other than requested"  # proven, but of a lane that the transport
 
 
 def is_unrequested(evidence: Evidence, proof: Proof) -> bool:
-    """Return whether a proven lane is one that this MPI takes whatever the transport. The finding
+    """Return whether a proven lane is one that this MPI takes with every transport. The finding
     says so rather than the proof, and stores of every age have it."""
     what = f"{proof.kind} {proof.peer} "
     return proof.standing is ProofStatus.PROVEN and any(
