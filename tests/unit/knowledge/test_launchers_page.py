@@ -36,7 +36,7 @@ def worlds() -> str:
         ends = "each rank is 0 of 1" if row.alone else "one world"
         rows.append((row.launcher, f"{', '.join(row.families)}{releases}", row.pmi or "-",
                      ", ".join(row.supports) or "any", ends))  # fmt: skip
-    return table("launcher | MPI | it offers | the library speaks | ranks", rows)
+    return table("launcher | MPI | it offers | the library supports | ranks", rows)
 
 
 def words() -> str:
