@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from mpigraft.analysis.overtime.changes import list_changes as list_changes
     from mpigraft.analysis.overtime.changes import what_changed as what_changed
     from mpigraft.analysis.overtime.history import HistoryLine as HistoryLine
+    from mpigraft.analysis.overtime.history import HistoryPoint as HistoryPoint
+    from mpigraft.analysis.overtime.history import LineKey as LineKey
     from mpigraft.analysis.overtime.history import Shift as Shift
     from mpigraft.analysis.overtime.history import sort_history as sort_history
     from mpigraft.analysis.overtime.matching import labels_with_values as labels_with_values
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from mpigraft.analysis.rank_scaling.laws import LAWS as LAWS
     from mpigraft.analysis.rank_scaling.laws import Law as Law
     from mpigraft.analysis.rank_scaling.scaling import Growth as Growth
+    from mpigraft.analysis.rank_scaling.scaling import Prediction as Prediction
     from mpigraft.analysis.rank_scaling.scaling import fit_growth as fit_growth
+    from mpigraft.analysis.ratio_attribution import StepRatio as StepRatio
     from mpigraft.analysis.ratio_attribution import judge_steps as judge_steps
     from mpigraft.analysis.reasons import reason_of as reason_of
     from mpigraft.analysis.reasons import size_bound as size_bound

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from mpigraft.build.easyconfigs import easyconfigs_of, suffix_of
 from mpigraft.build.spack import render_spack
 from mpigraft.build.values import MACHINE, BuildPlan, BuildStack, BuildStep
 from mpigraft.core.numbers import counted
+from mpigraft.core.serialize import document, plain
 from mpigraft.core.text import fold
 
-SCHEMA = 2
+if TYPE_CHECKING:
+    from mpigraft.build.values import Offer
+    from mpigraft.core.model import Finding
+    from mpigraft.core.serialize import Keys
+
+    ProvidedKeys = Annotated[dict[str, Any], Offer, Keys(name=str)]
+    PlanFindingKeys = Annotated[dict[str, Any], Finding, Keys("evidence")]
+
 FORMS = ("text", "json", "easyconfigs", "spack")
 
 
 def render_plan(plans: Sequence[BuildPlan], form: str) -> str:
     """Write the plans of a system's partitions in one of FORMS."""
     if form == "json":
-        return json.dumps(plans_json(plans), indent=2)
+        return document(**plans_document(plans))
     if form == "text":
         return "\n\n".join(describe_plan(plan) for plan in plans)
     return "\n".join(_files(plan, form, partition=len(plans) > 1) for plan in plans)
@@ -89,11 +96,104 @@ def _below(path: str, stack: BuildStack) -> str:
     return path.removeprefix(f"{stack.folder}/")
 
 
-def plans_json(plans: Sequence[BuildPlan]) -> dict[str, Any]:
+class CompilerRow(TypedDict):
+    """The compiler that packages are built with."""
+
+    name: str
+    cc: str
+    cxx: str
+    fc: str
+
+
+class NeededRow(TypedDict):
+    """A library of MPI that programs of the stack need."""
+
+    soname: str
+    programs: int
+
+
+class BuildStackRow(TypedDict):
+    """The stack that a plan is for."""
+
+    name: str
+    folder: str  # with NAME/VERSION of each package
+    toolchain: str  # the GCC whose packages are used
+    compilers: str  # prefix of that GCC; empty: none
+    loader: str  # its own; empty: the machine's
+    glibc: str
+    needed: list[NeededRow]
+
+
+class SourceRow(TypedDict):
+    """Where a package comes from."""
+
+    file: str
+    by: str  # upstream, debian
+    sha256: str  # empty: it is packed from a git commit
+    url: str  # empty: it comes with --sources
+    checksum_from: str  # who publishes this SHA-256
+
+
+class Reasoned(TypedDict):
+    """A decision and where it comes from."""
+
+    why: str
+    source: str
+
+
+class PatchRow(Reasoned):
+    """A patch of a package."""
+
+    file: str
+    sha256: str
+
+
+class UnneededRow(Reasoned):
+    """A package on others' lists that the plan does not have."""
+
+    name: str
+
+
+class PackageRow(TypedDict):
+    """A package that is built."""
+
+    name: str
+    version: str
+    why: str  # why it is in the plan
+    chosen: str  # why in this version
+    needs: list[str]
+    configure: list[str]  # {NAME} is the prefix of another package, {own} its own
+    source: SourceRow
+    patches: list[PatchRow]
+
+
+class PartitionRow(TypedDict):
+    """The plan for one kind of node."""
+
+    name: str  # x86_64, aarch64-cuda
+    machine: str  # its host name
+    architecture: str
+    features: list[str]  # fabrics and devices of the machine
+    stack: BuildStackRow | None
+    provided: list[ProvidedKeys]  # packages that are there already, and are used where they are
+    suffix: str  # of builds with another compiler
+    packages: list[PackageRow]  # in the order of building
+    unneeded: list[UnneededRow]
+    findings: list[PlanFindingKeys]
+
+
+class BuildDocument(TypedDict):
+    """The plan of a build."""
+
+    recipe: str
+    compiler: CompilerRow
+    partitions: list[PartitionRow]  # without --machine, this machine alone
+
+
+def plans_document(plans: Sequence[BuildPlan]) -> BuildDocument:
     """Return the plans as plain data."""
     first = plans[0]
     return {
-        "schema": SCHEMA,
         "recipe": first.recipe.id,
         "compiler": {
             "name": first.compiler.id,
@@ -105,7 +205,7 @@ def plans_json(plans: Sequence[BuildPlan]) -> dict[str, Any]:
     }
 
 
-def _partition(plan: BuildPlan) -> dict[str, Any]:
+def _partition(plan: BuildPlan) -> PartitionRow:
     host = plan.host
     return {
         "name": host.partition,
@@ -114,19 +214,18 @@ def _partition(plan: BuildPlan) -> dict[str, Any]:
         "features": sorted(host.features),
         "stack": _stack(host.stack) if host.stack else None,
         "provided": [
-            {"name": name, "prefix": offer.prefix, "version": offer.version, "by": offer.by}
-            for name, offer in sorted(host.provided.items())
+            {"name": name, **plain(offer)} for name, offer in sorted(host.provided.items())
         ],
         "suffix": suffix_of(plan),
         "packages": [_package(step) for step in plan.steps],
         "unneeded": [
             {"name": row.id, "why": row.why, "source": row.source} for row in plan.unneeded
         ],
-        "findings": list(_findings(plan)),
+        "findings": [_finding(finding) for finding in plan.findings],
     }
 
 
-def _stack(stack: BuildStack) -> dict[str, Any]:
+def _stack(stack: BuildStack) -> BuildStackRow:
     return {
         "name": stack.name,
         "folder": stack.folder,
@@ -138,7 +237,7 @@ def _stack(stack: BuildStack) -> dict[str, Any]:
     }
 
 
-def _package(step: BuildStep) -> dict[str, Any]:
+def _package(step: BuildStep) -> PackageRow:
     archive = step.archive
     return {
         "name": step.id,
@@ -166,9 +265,5 @@ def _package(step: BuildStep) -> dict[str, Any]:
     }
 
 
-def _findings(plan: BuildPlan) -> Iterable[dict[str, str]]:
-    for f in plan.findings:
-        yield {
-            "level": str(f.level), "code": f.code, "message": f.message, "why": f.why,
-            "fix": f.fix,
-        }  # fmt: skip
+def _finding(finding: Finding) -> PlanFindingKeys:
+    return {key: value for key, value in plain(finding).items() if key != "evidence"}

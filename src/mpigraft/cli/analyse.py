@@ -4,9 +4,9 @@ which of the differences moves the ratio of two transports."""
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 import typer
 
@@ -16,9 +16,18 @@ from mpigraft.cli.options import Agent, Environment, Hostfile, Hosts
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mpigraft.trace import Exchange
+    from mpigraft.cli.ladder import LadderKeys
+    from mpigraft.trace import Exchange, Phase
 
 Words = list[str] | None
+
+
+class AnalysisDocument(TypedDict):
+    """The all-to-all exchanges of a recorded application, the one that takes longest first."""
+
+    exchanges: Sequence[Exchange]
+    phases: Sequence[Phase]  # parts that can be replayed alone
+    ladder: NotRequired[LadderKeys]  # of the longest exchange, if transports were measured
 
 
 def command(
@@ -85,7 +94,7 @@ def command(
     if not as_json and not dry_run:
         out("\n".join(exchange_lines(file.provenance.program or str(record), exchanges)))
         out("\n".join(["", *phase_lines(phases)]))
-    measured: dict[str, Any] | None = None
+    measured: LadderKeys | None = None
     if measuring:
         where = hosts, hostfile, agent
         measured = _measured(ctx, exchanges[0], output, options, where, (here, dry_run))
@@ -96,9 +105,10 @@ def command(
     if as_json:
         from mpigraft.core.serialize import document
 
-        rows = [asdict(one) for one in exchanges], [asdict(one) for one in phases]
-        more = {"ladder": measured} if measured else {}
-        out(document(exchanges=rows[0], phases=rows[1], **more))
+        keys = AnalysisDocument(exchanges=exchanges, phases=phases)
+        if measured:
+            keys["ladder"] = measured
+        out(document(**keys))
     elif measured:
         out("\n".join(["", *ladder_lines(measured)]))
     return 0
@@ -111,8 +121,8 @@ def _measured(
     options: dict[str, Any],
     where: tuple[str, str, str],
     flags: tuple[bool, bool],
-) -> dict[str, Any]:
-    """Measure the steps by a campaign; the ratios as a document. Empty for a dry run."""
+) -> LadderKeys | None:
+    """Measure the steps by a campaign; the ratios as a document. None for a dry run."""
     from mpigraft.core.model import Shard
     from mpigraft.store import Store
 
@@ -125,7 +135,7 @@ def _measured(
     store = Store(settings(ctx).store)
     task = bench.Task(spec, allocation, None, Shard(), here, dry_run)
     identity = bench.measure(store, task)
-    return ladder.judged(store, identity, paths) if identity else {}
+    return ladder.judged(store, identity, paths) if identity else None
 
 
 def _announce(exchange: Exchange, folder: Path) -> None:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
 from mpigraft.cli.common import Json, console, out
+
+if TYPE_CHECKING:
+    from mpigraft.core.serialize import Keys
+    from mpigraft.knowledge import ApplicationCase
+
+    CaseKeys = Annotated[dict[str, Any], ApplicationCase, Keys(name=str, file=str)]
+
+
+class CaseDocument(TypedDict):
+    """Campaign files for known applications."""
+
+    cases: list[CaseKeys]
 
 
 def command(
@@ -34,7 +46,8 @@ def command(
         from mpigraft.core.serialize import document, plain
 
         rows = ((one, plain(case), case_text(one)) for one, case in cases.items())
-        out(document(cases=[{"name": one, **row, "file": text} for one, row, text in rows]))
+        keys = CaseDocument(cases=[{"name": n, **row, "file": text} for n, row, text in rows])
+        out(document(**keys))
         return
     if name:
         out(case_text(name))

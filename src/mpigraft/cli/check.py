@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -27,7 +27,38 @@ from mpigraft.cli.common import (
 from mpigraft.core.errors import CheckFailed, UsageError
 
 if TYPE_CHECKING:
+    from mpigraft.core.model import CheckResult, GuestLabel, Replace
+    from mpigraft.core.serialize import Keys
     from mpigraft.selection import FitVerdicts
+
+    GuestKeys = Annotated[dict[str, Any], GuestLabel, Keys("environment")]
+
+
+class CheckRow(TypedDict):
+    """Whether one host MPI fits."""
+
+    mpi: str  # id
+    replace: Replace
+    ok: bool  # no part is an error
+    fitting: Sequence[str]  # programs that would fit if they were alone
+    parts: Sequence[CheckResult]
+
+
+class OtherFits(TypedDict):
+    """What would do where the answer is no."""
+
+    fit: Sequence[str]  # ids of this machine's other MPIs that fit, by the same check
+    fetch: Sequence[str]  # commands that fetch an MPI for such programs; not checked
+
+
+class CheckDocument(TypedDict):
+    """Whether host MPIs fit under a guest."""
+
+    ok: bool  # one of the checks passes
+    guest: GuestKeys
+    checks: Sequence[CheckRow]  # one for each host MPI
+    unread: Sequence[str]  # MPIs that cannot be used or read, with the reason
+    others: OtherFits
 
 
 def command(
@@ -122,7 +153,7 @@ def _single_spec(specs: Sequence[str]) -> str:
     return next(iter(specs), "")
 
 
-def as_document(verdicts: FitVerdicts) -> dict[str, Any]:
+def as_document(verdicts: FitVerdicts) -> CheckDocument:
     """Return the document of report/schemas/check.json."""
     from mpigraft.core.serialize import plain
 

@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Allocation
 
 if TYPE_CHECKING:
+    from mpigraft.analysis import StepRatio
     from mpigraft.request import CampaignSpec
     from mpigraft.store import Store
     from mpigraft.trace import Exchange
+
+
+class LadderKeys(TypedDict):
+    """The ratio of each step of an exchange."""
+
+    campaign: str
+    baseline: str
+    steps: list[StepRatio]
+
 
 ROUTINE = "routine=Alltoallv"  # of every step
 
@@ -64,12 +74,13 @@ def spec_of(paths: tuple[Path, ...], layout: str, options: dict[str, Any]) -> Ca
     return read_site(os.environ).with_defaults(merge_specs(CampaignSpec(), given))
 
 
-def judged(store: Store, identity: str, paths: tuple[Path, ...]) -> dict[str, Any]:
+def judged(store: Store, identity: str, paths: tuple[Path, ...]) -> LadderKeys:
     """Return the ratios of each step as a document: baseline, campaign, a row for each step."""
     from mpigraft.analysis import judge_steps
+    from mpigraft.core.serialize import plain
 
     campaign = store.campaign(identity)
     parts = [(path.stem, f"{path.name},") for path in paths]
     values = [row for row in store.values(identity) if ROUTINE in row.benchmark]
     baseline, rows = judge_steps(campaign, tuple(store.configurations(identity)), values, parts)
-    return {"campaign": identity, "baseline": baseline, "steps": [asdict(row) for row in rows]}
+    return {"campaign": identity, "baseline": baseline, "steps": [plain(row) for row in rows]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -16,8 +16,32 @@ from mpigraft.core.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mpigraft.core.model import Allocation, Layout, Machine, Placement
+    from mpigraft.core.model import Allocation, Cpu, Layout, Machine, Placement
+    from mpigraft.core.serialize import Keys
     from mpigraft.launch import RenderedCommand
+
+    LayoutKeys = Annotated[dict[str, Any], Layout, Keys(key=str)]
+
+
+class NearGpu(TypedDict):
+    """A GPU of the node."""
+
+    index: int
+    vendor: str
+    name: str
+    cpus: list[int]  # nearest to it; empty: not known
+
+
+class LayoutDocument(TypedDict):
+    """Where the ranks of a layout would be on a node, and the options of launchers for it."""
+
+    cpu: Cpu
+    gpus: list[NearGpu]
+    layout: LayoutKeys | None  # null: none was requested
+    masks: Sequence[Sequence[int]]  # CPUs of each rank of a node; empty: nothing is bound
+    rank_gpus: Sequence[int]  # index of the GPU of each rank of a node; empty: none is chosen
+    launchers: Sequence[RenderedCommand]
+
 
 LONG = 60  # a word of more characters is cut; --json has it whole
 SHOWN_LINES = 3  # of a file
@@ -106,20 +130,18 @@ def _document(
     from mpigraft.core.serialize import document, plain
     from mpigraft.knowledge import nearest_cpus
 
-    keys: dict[str, Any] = {
-        "cpu": plain(machine.cpu),
-        "gpus": [
+    near = nearest_cpus(machine.cpu, machine.gpus)
+    keys = LayoutDocument(
+        cpu=machine.cpu,
+        gpus=[
             {"index": gpu.index, "vendor": gpu.vendor, "name": gpu.name, "cpus": list(cpus)}
-            for gpu, cpus in zip(machine.gpus, nearest_cpus(machine.cpu, machine.gpus), strict=True)
+            for gpu, cpus in zip(machine.gpus, near, strict=True)
         ],
-        "layout": {"key": layout.key, **plain(layout)} if layout else None,
-        "masks": placed.masks,
-        "rank_gpus": placed.gpus,
-        "launchers": [
-            {**plain(one), "environment": dict(one.environment), "files": dict(one.files)}
-            for one in commands
-        ],
-    }
+        layout={"key": layout.key, **plain(layout)} if layout else None,
+        masks=placed.masks,
+        rank_gpus=placed.gpus,
+        launchers=commands,
+    )
     return document(**keys)
 
 

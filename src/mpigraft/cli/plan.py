@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -33,10 +33,33 @@ from mpigraft.report import graft_plan_lines, mebibytes, stored_plans_lines
 
 if TYPE_CHECKING:
     from mpigraft.core.model import GraftPlan
-    from mpigraft.graft import GraftOptions, Guest
+    from mpigraft.graft import GraftFolder, GraftOptions, Guest
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 UNUSED_DAYS, MOST_DAYS = 30, 36500
+
+
+class PlanDocument(TypedDict):
+    """A host MPI under a guest."""
+
+    plan: GraftPlan
+    folder: str  # the graft folder on this machine
+
+
+class PlansDocument(TypedDict):
+    """All plans that are stored (--list)."""
+
+    plans: Sequence[GraftFolder]  # the one that was used last first
+    disk: int  # bytes of all plans; copies that several plans have count once
+
+
+class PrunedDocument(TypedDict):
+    """What --prune removed."""
+
+    removed: Sequence[GraftFolder]
+    busy: Sequence[GraftFolder]  # unused for as long, and kept for the jobs with records in them
+    freed: int  # bytes
+    dry_run: bool  # nothing was removed
 
 
 def command(
@@ -162,7 +185,7 @@ def _as(form: str, plan: GraftPlan, ranks: int) -> str:
 
     folder = graft_folder(plan)
     if form == "json":
-        return document(plan=plan, folder=str(folder))
+        return document(**PlanDocument(plan=plan, folder=str(folder)))
     if form == "cdi":
         import json
 
@@ -186,7 +209,7 @@ def _listed(form: str) -> Iterator[str]:
     plans = sorted(graft_folders(), key=lambda one: -one.used)
     disk = disk_usage()
     if form == "json":
-        yield document(plans=plans, disk=disk)
+        yield document(**PlansDocument(plans=plans, disk=disk))
         return
     if not plans:
         yield "no plans are stored"
@@ -209,7 +232,8 @@ def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
         raise UsageError.of("days-invalid", days=days)
     done = prune_grafts(limit, dry=dry)
     if form == "json":
-        yield document(removed=done.removed, busy=done.busy, freed=done.freed, dry_run=dry)
+        row = PrunedDocument(removed=done.removed, busy=done.busy, freed=done.freed, dry_run=dry)
+        yield document(**row)
         return
     if done.removed:
         yield from stored_plans_lines(done.removed)

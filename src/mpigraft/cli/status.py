@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -13,7 +13,16 @@ from mpigraft.core.numbers import counted, duration
 
 if TYPE_CHECKING:
     from mpigraft.bench import ShareStatus, SubmissionStatus
-    from mpigraft.core.model import SubmissionRecord
+    from mpigraft.core.model import Finding, SubmissionRecord
+
+
+class StatusDocument(TypedDict):
+    """The progress of a submitted campaign's jobs."""
+
+    submission: SubmissionStatus
+    scheduler_silent: str  # why the scheduler did not answer; empty: it did
+    findings: Sequence[Finding]  # files of the store that could not be read
+
 
 SHOWN = 5  # findings, and words of a list of hosts
 
@@ -54,7 +63,8 @@ def command(
         states, silent = {}, str(error)
     status = submission_status(store, record, states)
     if as_json:
-        out(document(submission=status, scheduler_silent=silent, findings=store.findings))
+        keys = StatusDocument(submission=status, scheduler_silent=silent, findings=store.findings)
+        out(document(**keys))
         return
     if silent:
         tell(silent)

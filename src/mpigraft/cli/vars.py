@@ -15,7 +15,7 @@ from mpigraft.report import (
     variable_blocks,
     variable_differences,
     variable_summary,
-    variables_row,
+    variables_document,
 )
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def command(
     chosen = [replace(a, entries=tuple(matching(a.entries, filter_ or ""))) for a in answers]
     width = min(100, shutil.get_terminal_size((80, 24)).columns)
     if as_json:
-        from mpigraft.core.serialize import document
-
-        text = document(mpis=[variables_row(answer) for answer in chosen])
+        text = variables_document(chosen)
     elif diff:
         text = "\n".join(variable_differences(chosen[0], chosen[1], width))
     else:

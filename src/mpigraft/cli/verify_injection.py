@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from mpigraft.cli.check_stack import injected_verdicts
 from mpigraft.cli.common import console, examine_machine, out, tell
@@ -18,7 +18,7 @@ from mpigraft.core.errors import (
     UsageError,
 )
 from mpigraft.core.text import labelled
-from mpigraft.report import check_document, proof_lines, stack_check_lines
+from mpigraft.report import StackCheckRow, check_document, proof_lines, stack_check_lines
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
@@ -32,6 +32,15 @@ if TYPE_CHECKING:
         StackGuest,
     )
     from mpigraft.run import InjectionProof
+
+
+class ProofDocument(TypedDict):
+    """The proof of what is injected into a stack (--verify)."""
+
+    proof: InjectionProof | None  # the first of `proofs`; null: its MPI is gone
+    proofs: list[InjectionProof | None]  # of every generation that is on
+    drift: list[Finding]
+    injected: list[StackCheckRow]  # what every program loads now, by override
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +184,8 @@ def _newer(
 # ------------------------------------------------------------------ what is printed
 
 
-def _document(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> dict[str, Any]:
-    """Return what report/schemas/inject.json describes. `proof` is the first of `proofs`."""
+def _document(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> ProofDocument:
+    """Return the document of what was verified."""
     proofs = [one.proof for one in verified]
     return {
         "proof": next(iter(proofs), None),

@@ -14,26 +14,42 @@ from typing import Any
 
 SCHEMA = 2  # added keys keep the number, changed ones do not
 READABLE = (1, 2)  # 1 named the message and the fix of a finding otherwise
+OBJECT = {"object": True}
 SCALARS: dict[Any, type | tuple[type, ...]] = {str: str, int: int, float: (float, int), bool: bool}
 
 
-def plain(value: Any) -> Any:
+class Keys:
+    """Keys that an object of a document has besides those of values; None: it has no such key."""
+
+    def __init__(self, *without: str, **hints: object) -> None:
+        self.hints = dict.fromkeys(without) | hints
+
+
+def pairs_field() -> Any:
+    """Make a field of pairs, empty by default, that documents show as an object."""
+    return dataclasses.field(default=(), metadata=OBJECT)
+
+
+def plain(value: Any, *, shown: bool = False) -> Any:
     """Return a value of the model as what JSON knows: dict, list, str, number, bool, None.
 
-    Sets come out sorted: their own order changes from process to process.
+    Sets come out sorted: their own order changes from process to process. `shown` in a document,
+    the pairs of a `pairs_field` are an object.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = dataclasses.fields(value)
+        row = {f.name: plain(getattr(value, f.name), shown=shown) for f in fields}
+        return row | {f.name: dict(row[f.name]) for f in fields if shown and f.metadata == OBJECT}
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, dict):
-        return {str(plain(k)): plain(v) for k, v in value.items()}
+        return {str(plain(k)): plain(v, shown=shown) for k, v in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted((plain(v) for v in value), key=canonical)
     if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+        return [plain(v, shown=shown) for v in value]
     return value
 
 
@@ -49,7 +65,7 @@ def digest(value: Any) -> str:
 
 def document(**keys: Any) -> str:
     """Return a document for other tools: indented, with the schema's number first."""
-    return json.dumps({"schema": SCHEMA, **plain(keys)}, indent=2, allow_nan=False)
+    return json.dumps({"schema": SCHEMA, **plain(keys, shown=True)}, indent=2, allow_nan=False)
 
 
 def revive(kind: Any, value: Any) -> Any:
@@ -72,6 +88,7 @@ def revive(kind: Any, value: Any) -> Any:
         )
     parts = typing.get_args(kind)
     if typing.get_origin(kind) is tuple:
+        value = list(value.items()) if isinstance(value, dict) else value  # pairs, shown
         if not isinstance(value, list | tuple):  # a text would be taken for its characters
             raise ValueError(f"{value!r} is no list")
         if len(parts) == 2 and parts[1] is Ellipsis:

@@ -109,8 +109,10 @@ if TYPE_CHECKING:
     from mpigraft.graft.stack.stack_check import check_stack as check_stack
     from mpigraft.graft.stack.targets import cpu_target as cpu_target
     from mpigraft.graft.stack.values import Fate as Fate
+    from mpigraft.graft.stack.values import ModuleCheck as ModuleCheck
     from mpigraft.graft.stack.values import Slot as Slot
     from mpigraft.graft.stack.values import Stack as Stack
     from mpigraft.graft.stack.values import StackCheck as StackCheck
+    from mpigraft.graft.stack.values import StackLoader as StackLoader
 else:
     __getattr__ = exports(__name__)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.builds import VersionSet as VersionSet
     from mpigraft.knowledge.builds import packages as packages
     from mpigraft.knowledge.builds import plan_table as plan_table
+    from mpigraft.knowledge.cases import ApplicationCase as ApplicationCase
     from mpigraft.knowledge.cases import case_names as case_names
     from mpigraft.knowledge.cases import case_text as case_text
     from mpigraft.knowledge.cases import load_case as load_case

@@ -20,6 +20,7 @@ from mpigraft.core.model import (
     Scope,
     cores_of,
 )
+from mpigraft.core.serialize import pairs_field
 from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers.hardware import in_order
@@ -38,9 +39,9 @@ class RenderedCommand:
 
     launcher: str
     mpi: str  # family; empty: any
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = pairs_field()
     words: tuple[str, ...] = ()
-    files: tuple[tuple[str, str], ...] = ()  # name, text
+    files: tuple[tuple[str, str], ...] = pairs_field()  # name, text
     refused: str = ""
 
 

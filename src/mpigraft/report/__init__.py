@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mpigraft.report.profile.ladder import ladder_lines as ladder_lines
     from mpigraft.report.profile.page import render_profile_page as render_profile_page
     from mpigraft.report.profile.text import profile_lines as profile_lines
+    from mpigraft.report.stack_check import StackCheckRow as StackCheckRow
     from mpigraft.report.stack_check import check_document as check_document
     from mpigraft.report.stack_check import stack_check_lines as stack_check_lines
     from mpigraft.report.stack_check import stack_checks_table as stack_checks_table
@@ -55,6 +56,6 @@ if TYPE_CHECKING:
     from mpigraft.report.variables import variable_blocks as variable_blocks
     from mpigraft.report.variables import variable_differences as variable_differences
     from mpigraft.report.variables import variable_summary as variable_summary
-    from mpigraft.report.variables import variables_row as variables_row
+    from mpigraft.report.variables import variables_document as variables_document
 else:
     __getattr__ = exports(__name__)

@@ -5,15 +5,72 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.text import join_some, labelled, printable
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
-    from mpigraft.graft import GenerationRecord, InstalledOverride, OverridePlan
+    from mpigraft.graft import GenerationRecord, InstalledOverride, OverridePlan, Slot
     from mpigraft.run import InjectionProof
+
+
+class InjectedFile(TypedDict):
+    """A file of a generation."""
+
+    name: str
+    source: str
+    digest: str
+    edited: bool
+
+
+class OverrideRow(TypedDict):
+    """What an override gets."""
+
+    slot: Slot
+    key: str  # SHA-256 over contents: what is injected again has the same
+    bindings: Sequence[str]  # names by which programs find the MPI
+    files: list[InjectedFile]
+    links: dict[str, str]
+    environment: dict[str, str | None]  # of each process that loads a copy; null: unset
+    generation: GenerationRecord | None  # that is on; null for --dry-run
+
+
+class OverridesDocument(TypedDict):
+    """A host MPI in overrides of a stack."""
+
+    mpi: str
+    overrides: list[OverrideRow]  # as few as reach every program
+
+
+class GenerationRow(TypedDict):
+    """One generation of an override."""
+
+    number: int
+    on: bool
+    mpi: str
+    made: str  # UTC
+    previous: int  # the generation that was on when it was made; 0: none
+    key: str
+    folder: Path
+
+
+class KeptGeneration(TypedDict):
+    """A generation that is not on and that --prune kept."""
+
+    number: int
+    reason: Finding
+
+
+class GenerationsDocument(TypedDict):
+    """The generations of an override."""
+
+    slot: Slot
+    current: int  # the generation that is on; 0: the stack's own MPI
+    generations: list[GenerationRow]
+    removed: Sequence[int]  # numbers that --prune removed
+    kept: list[KeptGeneration]
 
 
 def override_lines(plan: OverridePlan) -> Iterator[str]:
@@ -58,9 +115,9 @@ def overrides_document(
     plans: Sequence[OverridePlan], records: Sequence[GenerationRecord | None] = ()
 ) -> str:
     """Make the document of schemas/inject.json."""
-    from mpigraft.core.serialize import document, plain
+    from mpigraft.core.serialize import document
 
-    rows: list[dict[str, Any]] = [
+    rows: list[OverrideRow] = [
         {
             "slot": plan.slot,
             "key": plan.key,
@@ -71,11 +128,11 @@ def overrides_document(
             ],
             "links": dict(plan.links),
             "environment": dict(plan.environment),
-            "generation": plain(record),
+            "generation": record,
         }
         for plan, record in zip_longest(plans, records)
     ]
-    return document(mpi=plans[0].mpi, overrides=rows)
+    return document(**OverridesDocument(mpi=plans[0].mpi, overrides=rows))
 
 
 def proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
@@ -125,7 +182,7 @@ def generations_document(
     """Make the document of schemas/undo.json."""
     from mpigraft.core.serialize import document
 
-    rows: list[dict[str, Any]] = [
+    rows: list[GenerationRow] = [
         {
             "number": r.number,
             "on": r.number == override.current,
@@ -137,11 +194,11 @@ def generations_document(
         }
         for r in override.generations
     ]
-    reasons = [{"number": number, "reason": finding} for number, finding in kept]
-    return document(
+    keys = GenerationsDocument(
         slot=override.slot,
         current=override.current,
         generations=rows,
         removed=removed,
-        kept=reasons,
+        kept=[{"number": number, "reason": finding} for number, finding in kept],
     )
+    return document(**keys)

@@ -6,9 +6,10 @@ Added keys keep the schema's number. A figure that is not finite becomes null: J
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from mpigraft.core.model import METRICS, CellGroup
+from mpigraft.core.model import METRICS, CellGroup, Finding, LaunchCount, Origin
 from mpigraft.core.serialize import document, plain
 from mpigraft.report import looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
@@ -16,12 +17,73 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
 
+if TYPE_CHECKING:
+    from mpigraft.analysis import PairMatrix
+    from mpigraft.core.model import Better, Noise
+    from mpigraft.core.serialize import Keys
+    from mpigraft.report.baseline_only import BaselineSeries
+    from mpigraft.report.looks import LookKeys
+    from mpigraft.report.rank_scaling import GrowthKeys
+
+
+def finite(value: Any) -> Any:
+    """Give a document in which figures that are not finite are null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    return [finite(v) for v in value] if isinstance(value, list) else value
+
+
+if TYPE_CHECKING:
+    GroupKeys = Annotated[dict[str, Any], CellGroup, Keys(better=Better | None), finite]
+    SeriesKeys = Annotated[dict[str, Any], BaselineSeries, finite]
+    MatrixKeys = Annotated[dict[str, Any], PairMatrix, finite]
+    CostKeys = Annotated[dict[str, Any], GrowthKeys, finite]
+    NoiseKeys = Annotated[dict[str, Any], Noise, finite]
+
+
+class PrecisionRow(TypedDict):
+    """What a campaign can say. Fractions are of the ratio."""
+
+    spread: float | None  # half-width of a typical cell's 95 % interval
+    inconclusive: int
+    cells: int
+    target: float  # a precision to plan for
+    target_rounds: int | None  # rounds that it takes
+    round_seconds: float | None
+    line: str
+    extension: str  # command whose rounds would decide half of the inconclusive cells
+
+
+class ComparisonDocument(TypedDict):
+    """A campaign compared with its baseline."""
+
+    campaign: str  # id
+    baseline: str  # id of the configuration, or the layout, that the others are compared with
+    across: str  # what is compared: configurations, layouts, or an option of benchmarks
+    name: str | None
+    origin: Origin
+    rounds: int  # that gave values
+    looks: list[LookKeys]
+    margin: float  # fraction that counts as equivalent
+    comparisons: list[GroupKeys]  # one per benchmark, layout, kind of buffers and configuration
+    baseline_only: list[SeriesKeys]  # if there is nothing to compare with the baseline
+    pairs: list[MatrixKeys]
+    growth: list[CostKeys]  # against the number of ranks
+    noise: list[NoiseKeys]
+    precision: PrecisionRow
+    launches: list[LaunchCount]
+    findings: Sequence[Finding]
+    headline: Sequence[str]
+    summary: Sequence[str]
+
 
 def render_json(data: ReportData) -> str:
     """Write the whole comparison: every cell of every benchmark and configuration."""
     comparison = data.comparison
     known = precision.precision(data)
-    return document(
+    keys = ComparisonDocument(
         campaign=comparison.campaign,
         baseline=comparison.baseline,
         across=data.across,
@@ -50,27 +112,19 @@ def render_json(data: ReportData) -> str:
         headline=headline(comparison),
         summary=comparison.summary,
     )
+    return document(**keys)
 
 
-def _group(group: CellGroup) -> dict[str, Any]:
+def _group(group: CellGroup) -> GroupKeys:
     document_of: dict[str, Any] = finite(plain(group))
     metric = METRICS.get(group.metric)
     return {**document_of, "better": metric.better.value if metric else None}
 
 
-def _placed(data: ReportData, row: dict[str, Any]) -> dict[str, Any]:
+def _placed(data: ReportData, row: dict[str, Any]) -> Any:
     """Name layouts by `layout` again: for a comparison they were in the place of configurations.
     The baseline layout's own figures have only their configuration."""
     if data.across != "layouts":
         return row
     layout = row.get("configuration", data.comparison.baseline)
     return {**row, "configuration": row["layout"], "layout": layout}
-
-
-def finite(value: Any) -> Any:
-    """Give a document in which figures that are not finite are null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {k: finite(v) for k, v in value.items()}
-    return [finite(v) for v in value] if isinstance(value, list) else value

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated, Any
+
 from mpigraft.core import numbers
 from mpigraft.core.model import Comparison
+from mpigraft.core.serialize import plain
 from mpigraft.report.wording.counts import distinct_curves
+
+if TYPE_CHECKING:
+    from mpigraft.core.model import Look
+    from mpigraft.core.serialize import Keys
+
+    # taken: its rounds are over; called: curves
+    LookKeys = Annotated[dict[str, Any], Look, Keys(taken=bool, called=int)]
 
 
 def look_lines(comparison: Comparison) -> list[str]:
@@ -43,13 +53,11 @@ def ended_early(comparison: Comparison) -> bool:
     return len(planned) > 1 and called and comparison.taken < len(comparison.looks)
 
 
-def document(comparison: Comparison) -> list[dict[str, object]]:
+def document(comparison: Comparison) -> list[LookKeys]:
     """List the looks for other tools."""
     return [
         {
-            "rounds": look.rounds,
-            "level": look.level,
-            "extension": look.extension,
+            **plain(look),
             "taken": number < comparison.taken,
             "called": sum(
                 g.look == look.rounds and not g.withheld for g in distinct_curves(comparison)

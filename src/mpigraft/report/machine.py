@@ -4,36 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import labelled
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import Machine, MpiInstall, NetLibrary
+    from mpigraft.core.model import Machine, MpiAbi, MpiInstall, NetLibrary
+    from mpigraft.core.serialize import Keys
+
+    AbiKeys = Annotated[dict[str, Any], MpiAbi, Keys(mpi=object)]
+    MpiKeys = Annotated[dict[str, Any], MpiInstall, Keys(abi_facts=NotRequired[AbiKeys | None])]
+    MachineKeys = Annotated[dict[str, Any], Machine, Keys(mpis=list[MpiKeys])]
 
 COLUMN = 13  # width of the first column
 INTERNAL = ("ofi_hook_", "off_coll", "ofi_mrail", "ofi_rxd")  # providers that nobody asks for
 
 
-def machine_document(machine: Machine, *, abi: bool = False) -> dict[str, Any]:
-    """Make the document of schemas/discover.json: pairs become objects."""
+def machine_document(machine: Machine, *, abi: bool = False) -> MachineKeys:
+    """Make the document of schemas/discover.json."""
     from mpigraft.core.serialize import plain
 
-    keys: dict[str, Any] = plain(machine)
-    for row in (*keys["fabrics"], *keys["gpus"]):
-        row["details"] = dict(row["details"])
-    for row in keys["mpis"]:
-        row["wrappers"] = dict(row["wrappers"])
-        row["components"] = dict(row["components"])
-        row["provenance"] = dict(row["provenance"])
+    keys: dict[str, Any] = plain(machine, shown=True)
     if abi:
         for row, mpi in zip(keys["mpis"], machine.mpis, strict=True):
             row["abi_facts"] = _abi_facts(mpi)
     return keys
 
 
-def _abi_facts(mpi: MpiInstall) -> dict[str, Any] | None:
+def _abi_facts(mpi: MpiInstall) -> AbiKeys | None:
     """Read what `check --machine` needs elsewhere; None for an MPI that is not usable, or that went
     away since it was probed."""
     from mpigraft.core.errors import MissingError

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mpigraft.analysis import LAW_REACH, LAWS, Growth, Law, fit_growth
 from mpigraft.core import numbers
@@ -20,6 +20,16 @@ from mpigraft.report.html.document import chart
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Column, Figure, Table
 from mpigraft.report.wording import words
+
+if TYPE_CHECKING:
+    from mpigraft.analysis import Prediction
+    from mpigraft.core.serialize import Keys
+
+    LawKeys = Annotated[dict[str, Any], Law, Keys(form=str)]
+    PredictionKeys = Annotated[dict[str, Any], Prediction, Keys(predicted=Literal[True])]
+    GrowthKeys = Annotated[
+        dict[str, Any], Growth, Keys(law=LawKeys | None, predictions=list[PredictionKeys])
+    ]
 
 SHARED = "ranks shared cores"
 STEPS = 48  # pieces of the curve of a law
@@ -110,7 +120,7 @@ def overlapping(
     )
 
 
-def document(data: ReportData) -> list[dict[str, Any]]:
+def document(data: ReportData) -> list[GrowthKeys]:
     """For JSON: each series, its law written out, and predictions marked as such."""
     return [
         {

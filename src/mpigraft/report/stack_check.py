@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold, join_some, printable
@@ -13,7 +13,7 @@ from mpigraft.report.table import list_rows
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
-    from mpigraft.graft import Stack, StackCheck
+    from mpigraft.graft import ModuleCheck, Slot, Stack, StackCheck, StackLoader
 
 MODULES = 40  # that are listed where nothing is wrong with them
 SAME = 3  # findings of one kind that are shown
@@ -29,12 +29,51 @@ REASONS = {
 }
 
 
+class StackRow(TypedDict):
+    """A software stack."""
+
+    root: str  # absolute
+    real: str  # links resolved
+    only: str  # the one program that was named
+    elf_files: int  # that were read
+    programs: int  # that need MPI
+    modules: int  # that these belong to
+    loader: StackLoader | None  # of most programs
+    overrides: Sequence[Slot]
+    unread: Sequence[str]  # files and folders that may not be read
+
+
+class StackCheckRow(TypedDict):
+    """Whether a host MPI may be injected."""
+
+    mpi: str  # id
+    ok: bool  # programs fit, none is refused, and no finding is an error
+    overrides: list[str]  # paths of those into which it would go
+    glibc: str  # of the stack: 2.37; empty: not known
+    fits: int  # programs that would load the MPI while nothing else changes
+    refused: int  # programs that would not
+    accepted: int  # programs that would not, named by --except when it was injected
+    kept: int  # programs that no override reaches
+    modules: Sequence[ModuleCheck]
+    findings: Sequence[Finding]  # about the stack as a whole
+
+
+class StackDocument(TypedDict):
+    """Whether host MPIs may be injected into a software stack."""
+
+    ok: bool  # all that is injected is right; if nothing is, one of the checks passes
+    stack: StackRow
+    injected: list[StackCheckRow]  # one for each MPI that is injected now, if no MPI was named
+    checks: list[StackCheckRow]  # one for each host MPI: the one that was named, or all
+    unread: list[str]  # MPIs that cannot be used or read, with the reason
+
+
 def stack_document(
     stack: Stack,
     verdicts: Sequence[StackCheck],
     unread: Sequence[str] = (),
     injected: Sequence[StackCheck] = (),
-) -> dict[str, Any]:
+) -> StackDocument:
     """Make the keys of schemas/check-stack.json."""
     fits = all(v.ok for v in injected) if injected else any(v.ok for v in verdicts)
     return {
@@ -56,7 +95,7 @@ def stack_document(
     }
 
 
-def check_document(verdict: StackCheck) -> dict[str, Any]:
+def check_document(verdict: StackCheck) -> StackCheckRow:
     """Give one verdict, as the schemas of `check` and `inject` describe it."""
     from mpigraft.graft import Fate
 
@@ -65,7 +104,10 @@ def check_document(verdict: StackCheck) -> dict[str, Any]:
         "ok": verdict.ok,
         "overrides": [slot.path for slot in verdict.slots],
         "glibc": verdict.glibc,
-        **{fate.value: verdict.count(fate) for fate in Fate},
+        "fits": verdict.count(Fate.FITS),
+        "refused": verdict.count(Fate.REFUSED),
+        "accepted": verdict.count(Fate.ACCEPTED),
+        "kept": verdict.count(Fate.KEPT),
         "modules": verdict.modules,
         "findings": verdict.findings,
     }

@@ -1,34 +1,33 @@
-"""What the store holds of a campaign: as a document, and as text for a terminal."""
+"""What the store holds of a campaign, as JSON or as text for a terminal."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from mpigraft.analysis import campaign_looks, is_disturbed
-from mpigraft.core.homes import hide_homes
-from mpigraft.core.model import (
-    CampaignRecord,
-    ConfigurationRecord,
-    EvidenceRecord,
-    Finding,
-    LaunchRecord,
-    Level,
-    ProofStatus,
-    layout_order,
-)
+from mpigraft.core.model import CampaignRecord, ProofStatus
 from mpigraft.core.numbers import counted
-from mpigraft.core.serialize import document, plain
+from mpigraft.core.serialize import document
 from mpigraft.core.text import fold, labelled
+from mpigraft.report.store_document import (
+    NO_EVIDENCE,
+    CampaignDocument,
+    CampaignsDocument,
+    CampaignSummary,
+    ConditionsSummary,
+    ConfigurationSummary,
+    Extension,
+    WireRow,
+    configurations,
+    launch_row,
+    summary,
+    without_homes,
+)
 from mpigraft.report.table import Column, Table
 from mpigraft.report.wording import words
 from mpigraft.store import Store
 
-NO_EVIDENCE = "no evidence"
 _row = partial(labelled, whole=False)  # at most 80 columns of a library's output
 
 
@@ -45,7 +44,7 @@ def _campaigns(store: Store, *, as_json: bool = False) -> str:
     """Render the campaigns of the store, oldest first, and what was wrong with its files."""
     rows = [summary(store, campaign) for campaign in store.campaigns()]
     if as_json:
-        return document(campaigns=rows, findings=store.findings)
+        return document(**CampaignsDocument(campaigns=rows, findings=store.findings))
     if not rows:
         lines = [f"no results in {store.folder}; `mpigraft bench` makes some"]
     else:
@@ -68,11 +67,16 @@ def _campaigns(store: Store, *, as_json: bool = False) -> str:
 
 def _one_campaign(store: Store, campaign: CampaignRecord, *, as_json: bool = False) -> str:
     """Render one campaign: what was requested, what ran, and how that is known."""
-    head, rows = summary(store, campaign), _without_homes(configurations(store, campaign))
+    head, rows = summary(store, campaign), without_homes(configurations(store, campaign))
     if as_json:
-        launches = _without_homes([_launch(one) for one in store.launches(campaign.id)])
-        findings = store.findings  # last: files are read as they are asked for
-        return document(campaign=head, configurations=rows, launches=launches, findings=findings)
+        launches = without_homes([launch_row(one) for one in store.launches(campaign.id)])
+        keys = CampaignDocument(
+            campaign=head,
+            configurations=rows,
+            launches=launches,
+            findings=store.findings,  # last: files are read as they are asked for
+        )
+        return document(**keys)
     return "\n".join([*text(head, rows), *_damage(store)])
 
 
@@ -80,165 +84,7 @@ def _damage(store: Store) -> list[str]:
     return [f"{finding.level}: {finding.message}" for finding in store.findings]
 
 
-def summary(store: Store, campaign: CampaignRecord) -> dict[str, Any]:
-    """Return one campaign in short; the same in `list` and at the head of `show`."""
-    labels = {c.key: c.id for c in store.configurations(campaign.id)}
-    launches = store.launches(campaign.id)
-    planned = campaign.origin == "run"
-    return {
-        "id": campaign.id,
-        "name": campaign.name,
-        "created": campaign.created,
-        "origin": campaign.origin,
-        "rounds": campaign.rounds if planned else _rounds(launches),
-        "begun": len({launch.round for launch in launches}),
-        "looks": [look.rounds for look in campaign_looks(campaign)] if planned else [],
-        "extensions": json.loads(campaign.plan).get("extensions", []) if planned else [],
-        "baseline": labels.get(campaign.baseline, campaign.baseline),
-        "configurations": len(labels),
-        "launches": len(launches),
-        "tool": campaign.tool,
-    }
-
-
-def _rounds(launches: Sequence[LaunchRecord]) -> int:
-    """Count rounds: an import has as many as were imported."""
-    return 1 + max((launch.round for launch in launches), default=-1)
-
-
-def configurations(store: Store, campaign: CampaignRecord) -> list[dict[str, Any]]:
-    """List per configuration what was requested, what ran, the proof, findings, provenance."""
-    evidence = store.evidence(campaign.id)
-    launches = store.launches(campaign.id)
-    return [
-        _configuration(
-            record,
-            [e for e in evidence if e.configuration == record.key],
-            [x for x in launches if x.configuration == record.key],
-            baseline=record.key == campaign.baseline,
-        )
-        for record in sorted(
-            store.configurations(campaign.id), key=lambda c: (c.key != campaign.baseline, c.id)
-        )
-    ]
-
-
-def _configuration(
-    record: ConfigurationRecord,
-    evidence: Sequence[EvidenceRecord],
-    launches: Sequence[LaunchRecord],
-    *,
-    baseline: bool,
-) -> dict[str, Any]:
-    asked = {e.evidence.asked: None for e in evidence}
-    ran = {e.evidence.ran: None for e in evidence}
-    states = Counter(launch.state for launch in launches)
-    return {
-        "id": record.id,
-        "key": record.key,
-        "baseline": baseline,
-        "buffers": record.buffers,
-        "layouts": sorted(
-            {e.layout for e in evidence} | {x.layout for x in launches}, key=layout_order
-        ),
-        "requested": ", ".join(a for a in asked if a) or record.id,
-        "ran": ", ".join(r for r in ran if r) or NO_EVIDENCE,
-        "proven": bool(evidence) and all(e.evidence.ok for e in evidence),
-        "proof": [
-            {
-                **plain(proof),
-                "layout": e.layout,
-                "says": proof.says and f"the library says that {proof.says}",
-                "unrequested": words.is_unrequested(e.evidence, proof),
-            }
-            for e in evidence
-            for proof in e.evidence.proof
-        ],
-        "wire": [
-            {
-                "layout": e.layout,
-                "interface": interface,
-                "bytes": sent,
-                "counter": dict(e.evidence.counters).get(interface, ""),
-                "named": interface in e.evidence.named,
-                "payload": e.evidence.payload,
-                "own": words.own_bytes(e.evidence, interface),
-            }
-            for e in evidence
-            for interface, sent in e.evidence.wire
-        ],
-        "launches": {str(state): n for state, n in sorted(states.items())},
-        "conditions": _conditions(launches),
-        "findings": _findings(evidence, launches),
-        "provenance": _json(record.provenance),
-    }
-
-
-def _conditions(launches: Sequence[LaunchRecord]) -> dict[str, Any] | None:
-    """Under what a configuration's launches measured, lowest and highest; None: nobody knows."""
-    known = [launch for launch in launches if launch.conditions]
-    if not known:
-        return None
-    states = [s for x in known if (c := x.conditions) for s in (c.before, c.after)]
-    nodes = [use for x in known if x.conditions for use in x.conditions.nodes]
-    governors = {name for s in states for name in s.governor.split(",") if name}
-    return {
-        "launches": len(known),
-        "marked": sum(map(is_disturbed, known)),
-        "others": _span(use.others for use in nodes),
-        "switches": _span(use.switches for use in nodes),
-        "load": _span(s.load[0] for s in states if s.load),
-        "pressure": _span(s.pressure for s in states if s.pressure is not None),
-        "governor": sorted(governors),
-    }
-
-
-def _span(values: Iterable[float]) -> list[float] | None:
-    ordered = sorted(values)
-    return [ordered[0], ordered[-1]] if ordered else None
-
-
-def _launch(launch: LaunchRecord) -> dict[str, Any]:
-    """Return one launch without what its configuration has for all: when, how it ended, under
-    what."""
-    row = plain(launch)
-    return {key: row[key] for key in row if key not in ("campaign", "findings", "artefacts")}
-
-
-def _findings(
-    evidence: Sequence[EvidenceRecord], launches: Sequence[LaunchRecord]
-) -> list[dict[str, Any]]:
-    """Return every finding once, worst first, with how often it was made and the first one's
-    evidence."""
-    made = [f for record in evidence for f in record.evidence.findings]
-    made += [f for launch in launches for f in launch.findings]
-    times: dict[Finding, list[Finding]] = {}
-    for finding in made:
-        times.setdefault(replace(finding, evidence=()), []).append(finding)
-    order = [Level.ERROR, Level.WARNING, Level.INFO]
-    worst_first = sorted(times.values(), key=lambda same: order.index(same[0].level))
-    return [{**plain(same[0]), "times": len(same)} for same in worst_first]
-
-
-def _without_homes(value: Any) -> Any:
-    """Give a document without the name of anybody's home in it: what is shown here gets
-    published."""
-    if isinstance(value, dict):
-        return {key: _without_homes(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_homes(inner) for inner in value]
-    return hide_homes(value) if isinstance(value, str) else value
-
-
-def _json(text: str) -> Any:
-    """Read stored JSON as a value; what redaction made unreadable stays text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def text(head: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
+def text(head: CampaignSummary, rows: list[ConfigurationSummary]) -> list[str]:
     """Lay out the document in lines of at most 80 characters."""
     rounds = counted(head["rounds"], "round")
     if head["begun"] < head["rounds"]:
@@ -278,12 +124,12 @@ def _looks(rounds: Sequence[int]) -> str:
     return f"looks after {', '.join(map(str, rounds))} rounds" if len(rounds) > 1 else ""
 
 
-def _extension(step: dict[str, Any]) -> str:
+def _extension(step: Extension) -> str:
     at = step["at"][:16].replace("T", " ")
     return f"extended from {step['planned']} to {step['rounds']} rounds, {at}"
 
 
-def _load(conditions: dict[str, Any] | None) -> list[str]:
+def _load(conditions: ConditionsSummary | None) -> list[str]:
     """Return who else used the machine; nothing for launches without a record."""
     if conditions is None:
         return []
@@ -338,7 +184,7 @@ def _proof(proof: dict[str, Any]) -> list[str]:
     return _row("  proof", what) + (_row("   ", sign) if sign else [])
 
 
-def _wire(wire: dict[str, Any]) -> list[str]:
+def _wire(wire: WireRow) -> list[str]:
     sent = words.counted_bytes(
         wire["interface"], wire["bytes"], wire["counter"], wire["payload"],
         due=wire["named"], own=wire["own"],

@@ -3,13 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from mpigraft.core.text import fold, labelled
 
 if TYPE_CHECKING:
-    from mpigraft.tuning import Answer, VariableEntry
+    from mpigraft.core.model import Finding
+    from mpigraft.core.serialize import Keys
+    from mpigraft.tuning import Answer, Value, Variable, VariableEntry
+
+    VariableKeys = Annotated[
+        dict[str, Any],
+        Variable,
+        VariableEntry,
+        Keys("variable", "number", "text", "sort", "after"),
+        Keys(description=str, after_init=Value, **{"class": str}),
+    ]
+
+
+class SpawnRow(TypedDict):
+    """What is known about MPI_Comm_spawn under a launcher."""
+
+    launcher: str
+    pmi: str  # empty: what the launcher offers
+    works: bool
+    message: str
+    fix: str
+
+
+class MpiVariables(TypedDict):
+    """The variables of an MPI."""
+
+    id: str
+    version: str  # first line of MPI_Get_library_version
+    variables: list[VariableKeys]
+    spawn: list[SpawnRow]
+    findings: Sequence[Finding]
+
+
+class VariablesDocument(TypedDict):
+    """The variables that MPIs list through MPI_T."""
+
+    mpis: list[MpiVariables]  # those requested; with --diff its two, in order
+
 
 MOST_CATEGORIES = 12  # that a summary names; the rest are counted
 EMPTY = "(empty)"
@@ -110,28 +147,38 @@ def variable_differences(one: Answer, other: Answer, width: int) -> Iterator[str
         yield from labelled("", f"{key[1]}: {values[0]} -> {values[1]}", width, 4)
 
 
-def variables_row(answer: Answer) -> dict[str, Any]:
-    """Make the row of an MPI in schemas/vars.json."""
-    from mpigraft.core.serialize import plain
+def variables_document(answers: Iterable[Answer]) -> str:
+    """Make the document of schemas/vars.json."""
+    from mpigraft.core.serialize import document
 
+    return document(**VariablesDocument(mpis=[_mpi(answer) for answer in answers]))
+
+
+def _mpi(answer: Answer) -> MpiVariables:
     return {
         "id": answer.mpi,
         "version": answer.version,
         "variables": [_row(entry) for entry in answer.entries],
         "spawn": [
-            {key: getattr(row, key) for key in ("launcher", "pmi", "works", "message", "fix")}
+            {
+                "launcher": row.launcher,
+                "pmi": row.pmi,
+                "works": row.works,
+                "message": row.message,
+                "fix": row.fix,
+            }
             for row in answer.spawn
         ],
-        "findings": plain(answer.findings),
+        "findings": answer.findings,
     }
 
 
-def _row(entry: VariableEntry) -> dict[str, Any]:
+def _row(entry: VariableEntry) -> VariableKeys:
     from mpigraft.core.serialize import plain
 
-    own = plain(entry)
-    row = own.pop("variable") | own
+    own = plain(entry, shown=True)
+    row: VariableKeys = own.pop("variable") | own
     del row["number"]
     for ours, name in (("text", "description"), ("sort", "class"), ("after", "after_init")):
         row[name] = row.pop(ours)
-    return {**row, "choices": {str(number): word for number, word in entry.variable.choices}}
+    return row

@@ -15,5 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.tuning.mpi_t import answer_variables as answer_variables
     from mpigraft.tuning.mpi_t import variable_asker as variable_asker
     from mpigraft.tuning.mpi_t import variable_rows as variable_rows
+    from mpigraft.tuning.records import Value as Value
+    from mpigraft.tuning.records import Variable as Variable
 else:
     __getattr__ = exports(__name__)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mpigraft.core.serialize import pairs_field
+
 Scalar = int | float | str
 Value = Scalar | tuple[Scalar, ...] | None  # None: not known
 Key = tuple[str, str, int]  # kind, name, and which of that name: Intel MPI has two called `idle`
@@ -29,7 +31,7 @@ class Variable:
     scope: str = ""  # of a control variable: constant, read-only, local, group, all
     sort: str = ""  # of a performance variable: its class, such as counter or timer
     categories: tuple[str, ...] = ()
-    choices: tuple[tuple[int, str], ...] = ()  # words for numbers
+    choices: tuple[tuple[int, str], ...] = pairs_field()  # words for numbers
     value: Value = None
     fatal: bool = False  # a process that read it died
     number: int = 0  # among those of one kind and name

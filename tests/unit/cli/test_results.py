@@ -31,7 +31,7 @@ from mpigraft.core.model import (
     ProofStatus,
 )
 from mpigraft.core.serialize import plain
-from mpigraft.report import stored
+from mpigraft.report import store_document
 from mpigraft.store import Store
 from tests.builders.messages import matches, shows
 from tests.builders.outputs import assert_output
@@ -244,7 +244,7 @@ def test_a_finding_of_many_launches_is_counted_once(store: Store) -> None:
     with store.writer() as writer:
         for number, launch in enumerate(launches):
             writer.add_launch(replace(launch, id=f"m{number}", round=9 + number), [], {})
-    rows = stored.configurations(store, store.campaign(NIGHTLY.id))
+    rows = store_document.configurations(store, store.campaign(NIGHTLY.id))
     told = [f for row in rows for f in row["findings"] if f["code"] == "samples-scattered"]
     assert sorted(f["times"] for f in told) == [1, 2]
     assert all(f["evidence"] in (["8 B"], ["64 B"]) for f in told)

@@ -30,7 +30,7 @@ def valid(text: str) -> dict[str, Any]:
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(found_document, schema)
     assert set(found_document) <= set(schema["properties"])
-    rows = schema["properties"]["mpis"]["items"]["properties"]
+    rows = schema["$defs"]["MpiKeys"]["properties"]
     for mpi in found_document["mpis"]:
         assert set(mpi) <= set(rows)
     return found_document

@@ -4,6 +4,8 @@ name: few parameters, and no long rows of positional values."""
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -72,3 +74,8 @@ def test_values_are_made_by_name() -> None:
 def test_a_long_row_of_values_is_noticed() -> None:
     text = "f(1, 2, 3, 4, 5, 6, 7, 8)\nm.A(1, 2, 3, 4, 5, 6, 7, 8)\nB(1, 2, 3, 4, 5, 6, 7, h=8)\n"
     assert list(long([ast.parse(text)])) == ["A"]
+
+
+def test_schemas_are_what_the_values_say() -> None:
+    tool = [sys.executable, str(SOURCE.parents[1] / "tools/write_schemas.py"), "--check"]
+    assert subprocess.run(tool, check=False).returncode == 0, "run tools/write_schemas.py"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.model.vocabulary import Abi, EnvRow, Family, Finding
+from mpigraft.core.serialize import pairs_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,14 @@ class MpiInstall:
     launcher: Path | None = None
     launcher_kind: str = ""  # prrte, orte, hydra: a key of launchers.LAUNCHERS
     launcher_version: str = ""
-    wrappers: tuple[tuple[str, Path], ...] = ()  # (language, wrapper): ("c", .../mpicc)
+    wrappers: tuple[tuple[str, Path], ...] = pairs_field()  # (language, wrapper): ("c", .../mpicc)
     library_version: str = ""  # first line of MPI_Get_library_version
     libfabric: NetLibrary | None = None
     ucx: NetLibrary | None = None
     device: str = ""  # MPICH family: ch4:ofi, ch4:ucx, ch4:ucx,ofi; else empty
-    components: tuple[tuple[str, tuple[str, ...]], ...] = ()  # Open MPI: (framework, names)
+    components: tuple[tuple[str, tuple[str, ...]], ...] = (
+        pairs_field()
+    )  # Open MPI: (framework, names)
     environment: tuple[EnvRow, ...] = ()  # what it needs to run at all
     source: str = ""  # wheel, path, module, spack, easybuild, cray, debian
     found: tuple[str, ...] = ()  # each way in which it was found, as text
@@ -68,7 +71,9 @@ class MpiInstall:
     transports: tuple[TransportOffer, ...] = ()
     modules: str = ""  # a name of those that bring it, where they belong to a configuration
     interfaces: tuple[MpiInterface, ...] = ()  # Fortran and C++
-    provenance: tuple[tuple[str, str], ...] = ()  # how it was built, where its prefix says so
+    provenance: tuple[tuple[str, str], ...] = (
+        pairs_field()
+    )  # how it was built, where its prefix says so
 
     @property
     def problem(self) -> str:
@@ -86,7 +91,7 @@ class NetDevice:
     kind: str  # cxi, infiniband, ethernet, loopback
     state: str
     address: str = ""
-    details: tuple[tuple[str, str], ...] = ()  # firmware, driver, speed
+    details: tuple[tuple[str, str], ...] = pairs_field()  # firmware, driver, speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class Gpu:
     vendor: str  # nvidia, amd
     name: str
     memory_mib: int
-    details: tuple[tuple[str, str], ...] = ()  # driver, cuda or rocm, gdrcopy
+    details: tuple[tuple[str, str], ...] = pairs_field()  # driver, cuda or rocm, gdrcopy
     cpus: tuple[int, ...] = ()  # nearest to it, as its PCI device says; empty: it does not
 
 

@@ -14,12 +14,6 @@ from mpigraft.core.model import Machine, MpiAbi, MpiInstall
 from mpigraft.core.serialize import READABLE, SCHEMA, revive
 
 MAX_BYTES = 1 << 28
-PAIRS = (
-    "details",
-    "wrappers",
-    "components",
-    "provenance",
-)  # objects in the document, pairs in the model
 # Keys that older versions did not write.
 LATER = ("reason", "transports", "modules", "interfaces", "provenance")
 WRITER = "mpigraft discover --abi --json"
@@ -37,9 +31,6 @@ def read_machine(path: Path) -> Machine:
                 "machine-mpi-incomplete", path=path, id=row.get("id"), absent=", ".join(absent)
             )
     try:
-        for rows in (document["fabrics"], document["gpus"], document["mpis"]):
-            for row in rows:
-                row.update({key: list(row[key].items()) for key in PAIRS if key in row})
         machine: Machine = revive(Machine, document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UsageError.of("machine-not-described", path=path, error=error) from error

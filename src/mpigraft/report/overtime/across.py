@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from mpigraft.analysis import (
     FactChange,
@@ -46,6 +46,15 @@ from mpigraft.store import Store
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from mpigraft.core.model import Better, CampaignRecord
+    from mpigraft.core.serialize import Keys
+    from mpigraft.report.json import NoiseKeys
+
+    SideKeys = Annotated[
+        dict[str, Any], CampaignRecord, Keys("seed", "baseline", "plan", allocations=int)
+    ]
+    AcrossKeys = Annotated[dict[str, Any], CellGroup, Keys(better=Better), finite]
 
 NOT_RECORDED = "not recorded"
 NOTHING = "Nothing that both campaigns recorded"
@@ -320,8 +329,24 @@ def _markdown(data: Across, *, brief: bool) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def across_document(data: Across) -> dict[str, Any]:
-    """Give the keys of schemas/across.json, without the schema's number."""
+class AcrossDocument(TypedDict):
+    """Two campaigns, compared configuration by configuration. Their rounds did not alternate."""
+
+    old: SideKeys
+    new: SideKeys
+    rounds: int  # of the campaign that has fewer
+    margin: float
+    level: float  # of the joint test: a curve with a p of at most this may be called
+    comparisons: list[AcrossKeys]  # baseline is the old value of a cell, value the new one
+    changes: list[FactChange]
+    noise: list[NoiseKeys]
+    findings: list[Finding]
+    headline: list[str]  # empty: no curve is called
+    summary: list[str]
+
+
+def across_document(data: Across) -> AcrossDocument:
+    """Make the document of schemas/across.json, without the schema's number."""
     comparison = data.comparison
     return {
         "old": _campaign(data.old),
@@ -338,7 +363,7 @@ def across_document(data: Across) -> dict[str, Any]:
     }
 
 
-def _campaign(side: Measured) -> dict[str, Any]:
+def _campaign(side: Measured) -> SideKeys:
     campaign = side.campaign
     return {
         "id": campaign.id,
@@ -351,7 +376,7 @@ def _campaign(side: Measured) -> dict[str, Any]:
     }
 
 
-def _group(group: CellGroup) -> dict[str, Any]:
+def _group(group: CellGroup) -> AcrossKeys:
     row: dict[str, Any] = finite(plain(group))
     return {**row, "better": METRICS[group.metric].better.value}
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from mpigraft.analysis import HistoryLine, Shift, sort_history
 from mpigraft.core import numbers
@@ -25,12 +25,36 @@ from mpigraft.store import Store
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mpigraft.analysis import HistoryPoint, LineKey
+    from mpigraft.core.serialize import Keys
+
+    PointKeys = Annotated[dict[str, Any], HistoryPoint, Keys(value=float)]
+    LineKeyKeys = Annotated[dict[str, Any], LineKey]
+    LineKeys = Annotated[dict[str, Any], HistoryLine, Keys(key=LineKeyKeys, points=list[PointKeys])]
+
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=oO#@"
 WIDEST = 40  # campaigns of a strip; of more, the last ones
 SHOWN = 8
 LEAST_P = 1e-9  # what is less likely is not known so well
 MARGIN = math.log1p(0.03)  # a line that is slower by less has not changed
 HALF = math.log(1.5)  # of a strip: half of its height, up and down from the first campaign
+
+
+class HistoryCampaign(TypedDict):
+    """A campaign that has values."""
+
+    id: str
+    name: str
+    created: str
+    accepted: bool  # as a good state
+
+
+class HistoryDocument(TypedDict):
+    """Campaigns of a store as lines of results over time."""
+
+    campaigns: list[HistoryCampaign]  # oldest first
+    lines: list[LineKeys]
+    findings: Sequence[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +94,7 @@ class History:
 
     def json(self) -> str:
         """Write the document of schemas/history.json."""
-        return document(
+        keys = HistoryDocument(
             campaigns=[
                 {
                     "id": c.id,
@@ -83,6 +107,7 @@ class History:
             lines=[_document(line) for line in self.lines],
             findings=self.findings,
         )
+        return document(**keys)
 
     def junit(self) -> bytes:
         """Give a test case for each line: it fails while it is slower than the good state
@@ -204,7 +229,7 @@ def _bar(log: float, bars: str) -> str:
     return bars[min(max(int(place), 0), len(bars) - 1)]
 
 
-def _document(line: HistoryLine) -> dict[str, Any]:
+def _document(line: HistoryLine) -> LineKeys:
     row: dict[str, Any] = plain(line)
     row["key"] = line.key._asdict()
     row["points"] = [{**plain(point), "value": point.value} for point in line.points]

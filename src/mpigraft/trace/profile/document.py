@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.serialize import READABLE, document, revive
@@ -15,9 +15,15 @@ from mpigraft.trace.profile.values import Profile
 KIND = "profile"  # the key of a document that has one
 
 
+class ProfileDocument(TypedDict):
+    """Where the MPI time of one run went. Times are seconds, sizes bytes; null: not measured."""
+
+    profile: Profile
+
+
 def render_profile(profile: Profile) -> str:
     """Make the document: --json, and -o of `mpigraft profile`."""
-    return document(**{KIND: profile})
+    return document(**ProfileDocument(profile=profile))
 
 
 def parse_profile(text: str, path: Path) -> Profile:
