@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,7 @@ def run(
     share: Shard = ALL,
     resume: CampaignRecord | None = None,
     node: str = "",
+    part: pipeline.JobPart = pipeline.ALONE,
 ) -> str:
     """`pipeline.bench` with the launches of `made` on `node`; shares have nodes of their own."""
 
@@ -174,5 +175,5 @@ def run(
         patch.setattr(pipeline, "refuse_changed_files", lambda *_: made.before(len(made.steps)))
         patch.setattr(measurement, "launch_outcome", lambda *_: _Outcome(made))
         patch.setattr(measurement, "launch_record", record)
-        part = pipeline.JobPart(nodes, share)
+        part = replace(part, nodes=nodes, share=share)
         return pipeline.run_campaign(asked, MACHINE, Store(folder), made, resume, part)

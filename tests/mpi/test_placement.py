@@ -31,7 +31,7 @@ from mpigraft.launch import gpu_select
 from mpigraft.launch import placement as layouts
 from mpigraft.native.programs import choose_natives
 from mpigraft.request import RunSpec, asked_for
-from mpigraft.request.spec import CampaignSpec, merge_specs
+from mpigraft.request.spec import asked_campaign
 from mpigraft.run import plan
 from mpigraft.selection import layouts as axes
 from testbed import cpusets
@@ -120,7 +120,7 @@ def test_run_and_bench_tell_launchers_the_same(machine: Machine, tmp_path: Path)
         where = {"ranks_per_node": 2, **said}
         job = requested_job(asked_for(RunSpec, {"mpi": mpi.id, **where}), words)
         planned = plan.plan_job(job, machine, environ)
-        spec = merge_specs(CampaignSpec(), {name: [word] for name, word in where.items()})
+        spec = asked_campaign({name: [word] for name, word in where.items()}).value
         (layout,) = axes.requested_layouts(spec, machine)
         assert planned.layout == layout
         assert planned.placement == layouts.placement_for(layout, machine, planned.allocation)

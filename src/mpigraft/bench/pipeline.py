@@ -7,6 +7,7 @@ what came back to `prove`, `measure` and the store. `watch` hears of each thing 
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections import Counter
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Protocol
 
 from mpigraft.bench import measurement, provenance, shards
@@ -58,10 +60,13 @@ ALL = Shard()
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
-    """The part of a campaign that one job measures."""
+    """The part of a campaign that one job measures, and how."""
 
     nodes: Allocation = THIS_HOST
     share: Shard = ALL
+    deadline: float = math.inf  # of time.monotonic(): nothing is started after it
+    locked: bool = True  # keeps others off its nodes
+    apart: bool = False  # each configuration is compared with its earlier self: any may be absent
 
 
 ALONE = JobPart()
@@ -95,7 +100,7 @@ def run_campaign(
     make = partial(
         make_starter, programs, nodes, partial(placement_for, machine=machine, nodes=nodes)
     )
-    with _lock(asked, nodes), store.writer() as writer, make_launcher(asked, programs, make) as run:
+    with _lock(asked, part), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
         made = shards.read_made(store, record.id)
         allocation = allocation_record(record.id, machine, nodes)
@@ -111,12 +116,12 @@ def run_campaign(
             evidence = evidence_of(one, layout, programs[one.key], run.start, nodes)
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
-        trouble: list[MpigraftError] = []
-        ready = set(_prove(asked, shards.refused_arms(made, here), judge, writer, watch, trouble))
+        refused = shards.refused_arms(made, here)
+        ready, trouble = _prove(asked, part, refused, judge, writer, watch)
         failed: Counter[Work] = Counter()
         for step in steps:
             arm, program = shards.arm_key(step), shards.program_key(step)
-            if time.monotonic() >= asked.deadline:
+            if time.monotonic() >= part.deadline:
                 break
             stops.take_looks(step.round)
             if arm not in ready or arm in stops.pairs or failed[program] >= GIVE_UP_AFTER:
@@ -138,10 +143,10 @@ def run_campaign(
 
 
 @contextmanager
-def _lock(asked: Campaign, nodes: Allocation) -> Iterator[None]:
+def _lock(asked: Campaign, part: JobPart) -> Iterator[None]:
     """Hold the locks of nodes, and leases of what was injected into stacks."""
     leases = due_leases(c.graft.libmpi for c in asked.configurations if c.graft)
-    lock = nodes_lock(nodes) if asked.locked else nullcontext()
+    lock = nodes_lock(part.nodes) if part.locked else nullcontext()
     with lock, holding_leases(leases, os.environ):
         yield
 
@@ -192,34 +197,35 @@ def _announce(
 
 def _prove(
     asked: Campaign,
+    part: JobPart,
     refused: set[Pair],
     judge: Callable[[Configuration, Layout], EvidenceRecord],
     writer: Writer,
     watch: Watch,
-    trouble: list[MpigraftError],
-) -> Iterator[Pair]:
+) -> tuple[set[Pair], list[MpigraftError]]:
     """Judge every configuration on every layout, by a probe or by an earlier one of the same
-    contents on this boot of this host; yield the pairs that run as asked. A refusal of
-    one that was named is `trouble` at the end: a job's nodes are not given back for it. Without
-    its baseline a campaign says nothing, so that ends it at once."""
-    for configuration in asked.configurations:
-        for layout in asked.layouts:
-            if not reached_nodes(configuration, layout):
-                continue
-            if (configuration.key, layout.key) in refused:
-                continue  # refused here when it began: its rounds would lack a first half
-            if time.monotonic() >= asked.deadline:
-                return
-            record = judge(configuration, layout)
-            evidence = record.evidence
-            writer.add_evidence(record)
-            watch.proved(configuration, layout, evidence)
-            if evidence.ok:
-                yield configuration.key, layout.key
-            elif configuration.named:
-                trouble.append(refused_evidence(configuration, evidence))
-                if configuration.key == asked.baseline.key and not asked.apart:
-                    raise trouble[-1]
+    contents on this boot of this host. Return the pairs that run as asked, and the refusals of
+    those that were named, for the end: a job's nodes are not given back for one. Without its
+    baseline a campaign says nothing, so that ends it at once."""
+    ready: set[Pair] = set()
+    refusals: list[MpigraftError] = []
+    for configuration, layout in product(asked.configurations, asked.layouts):
+        pair = configuration.key, layout.key
+        # What was refused here when it began: its rounds would lack a first half.
+        if not reached_nodes(configuration, layout) or pair in refused:
+            continue
+        if time.monotonic() >= part.deadline:
+            break
+        record = judge(configuration, layout)
+        writer.add_evidence(record)
+        watch.proved(configuration, layout, record.evidence)
+        if record.evidence.ok:
+            ready.add(pair)
+        elif configuration.named:
+            refusals.append(refused_evidence(configuration, record.evidence))
+            if configuration.key == asked.baseline.key and not part.apart:
+                raise refusals[-1]
+    return ready, refusals
 
 
 def _trouble(step: Step, outcome: measurement.LaunchOutcome) -> MpigraftError:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
 import typer
 
@@ -79,12 +79,16 @@ def command(
       mpigraft analyse solver.record -o steps
     """
     from mpigraft.report import exchange_lines, ladder_lines, phase_lines
+    from mpigraft.request import asked_campaign
+    from mpigraft.store import Store
     from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
-    options = {"mpi": mpi, "transport": transport, "baseline": baseline, "rounds": rounds,
-               "seed": seed, "env": env, "layout": layout}  # fmt: skip
+    asked = asked_campaign({
+        "mpi": mpi, "transport": transport, "baseline": baseline, "rounds": rounds, "seed": seed,
+        "env": env, "layout": layout,
+    })  # fmt: skip
     measuring = bool(mpi or transport)
-    if not measuring and (dry_run or any(options.values())):
+    if not measuring and (dry_run or asked.given):
         raise UsageError.of("analyse-what")
     file = read_record_file(record)
     read = read_record(file, record)
@@ -96,8 +100,14 @@ def command(
         out("\n".join(["", *phase_lines(phases)]))
     measured: LadderKeys | None = None
     if measuring:
-        where = hosts, hostfile, agent
-        measured = _measured(ctx, exchanges[0], output, options, where, (here, dry_run))
+        nodes = find_nodes(hosts, hostfile, agent)
+        folder = (output or ladder.usual_folder(exchanges[0])).absolute()
+        paths = ladder.write_steps(exchanges[0], folder)
+        spec = ladder.spec_of(paths, ladder.layout_of(exchanges[0], nodes), asked)
+        task = bench.Task(spec, nodes, here or bool(hosts or hostfile), dry_run)
+        store = Store(settings(ctx).store)
+        identity = bench.measure(store, task)
+        measured = ladder.judged(store, identity, paths) if identity else None
         if dry_run:
             return 0
     elif output is not None and exchanges:
@@ -112,30 +122,6 @@ def command(
     elif measured:
         out("\n".join(["", *ladder_lines(measured)]))
     return 0
-
-
-def _measured(
-    ctx: typer.Context,
-    exchange: Exchange,
-    output: Path | None,
-    options: dict[str, Any],
-    where: tuple[str, str, str],
-    flags: tuple[bool, bool],
-) -> LadderKeys | None:
-    """Measure the steps by a campaign; the ratios as a document. None for a dry run."""
-    from mpigraft.core.model import Shard
-    from mpigraft.store import Store
-
-    hosts, hostfile, agent = where
-    here, dry_run = flags
-    allocation = find_nodes(hosts, hostfile, agent)
-    paths = ladder.write_steps(exchange, (output or ladder.usual_folder(exchange)).absolute())
-    spec = ladder.spec_of(paths, ladder.layout_of(exchange, allocation), options)
-    here = here or bool(hosts or hostfile)
-    store = Store(settings(ctx).store)
-    task = bench.Task(spec, allocation, None, Shard(), here, dry_run)
-    identity = bench.measure(store, task)
-    return ladder.judged(store, identity, paths) if identity else None
 
 
 def _announce(exchange: Exchange, folder: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, fields, replace
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,40 +28,23 @@ from mpigraft.cli.common import (
     wait_for_others,
 )
 from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job
-from mpigraft.cli.options import (
-    Agent,
-    Binds,
-    Engine,
-    EngineOptions,
-    Environment,
-    Gpus,
-    Hostfile,
-    Hosts,
-    layout_option,
-)
+from mpigraft.cli.options import Agent, Hostfile, Hosts, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
+from mpigraft.request import Asked, CampaignSpec, asked_campaign
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Allocation, CampaignRecord, Machine, Shard
-    from mpigraft.request import CampaignSpec
     from mpigraft.store import Store
 
-Words = list[str] | None
-Numbers = list[int] | None
-OSU = "Build or installation of the OSU benchmarks, for osu:NAME; repeatable."
-IMB = "Folder with the Intel MPI Benchmarks, for imb:NAME; repeatable."
-APP = "Application as app:NAME: command, figure, unit, better as in [app.NAME]; repeatable."
 LIST = "List every benchmark that can be named, and end."
-LIMITS = "The same for a suite or a benchmark: osu=300, osu:alltoall=900; repeatable."
-QUICK = "Measure for a few minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size."
-LIKE = "osu: time and average as the OSU benchmarks do, to compare with published figures."
-LOOKS = "Test the curves after these rounds, and stop early once all are decided: 9,14,20."
 AGAIN = "Repeat a campaign with the MPIs of today; options override what it requested."
 PAIRS = "Measure latency and bandwidth between every two nodes; name the slow nodes and links."
 
 
+@takes_request(read=asked_campaign, after={"launcher": ("hosts", "hostfile", "agent")})
 def command(
+    *,
     ctx: typer.Context,
     campaign: Annotated[
         str,
@@ -71,122 +55,10 @@ def command(
             show_default=False,
         ),
     ] = "",
-    mpi: Annotated[
-        Words, option("NAME", "MPI to measure: openmpi, mpich@5, a path; repeatable.", "all")
-    ] = None,
-    transport: Annotated[
-        Words, option("NAME", "Transport to use: ofi-lnx, ob1-sm; repeatable.", "all that run here")
-    ] = None,
-    benchmark: Annotated[
-        Words,
-        option(
-            "NAME",
-            "Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse. "
-            "--list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, app:NAME.",
-            "latency, bibw, allreduce, bw, bcast, alltoall",
-        ),
-    ] = None,
-    osu: Annotated[Words, option("PATH", OSU, "those in PATH or of a module")] = None,
-    imb: Annotated[Words, option("PATH", IMB, "Intel MPI's")] = None,
-    matrix: Annotated[
-        str | None, option("FILE", "Matrix Market file for mini:dirac.", "a lattice")
-    ] = None,
-    app: Annotated[Words, option("NAME={...}", APP)] = None,
-    layout: Annotated[
-        Words,
-        option(
-            "NODESxRANKS",
-            "Layout of ranks: 2x8, 2x8x7:l3cache; repeatable. Or give its parts, as below.",
-            "a pair of ranks, and every core",
-        ),
-    ] = None,
-    nodes: Annotated[Numbers, layout_option("nodes", repeatable=True)] = None,
-    ranks_per_node: Annotated[Numbers, layout_option("ranks_per_node", repeatable=True)] = None,
-    threads: Annotated[Numbers, layout_option("threads", "1", repeatable=True)] = None,
-    map_by: Annotated[Words, layout_option("map_by", repeatable=True)] = None,
-    bind_to: Annotated[Words, layout_option("bind_to", repeatable=True)] = None,
-    gpus: Gpus = False,
-    launcher: Annotated[
-        Words,
-        option("NAME", "Launcher to use: own (the MPI's), srun, flux, pals, aprun; repeatable."),
-    ] = None,
+    asked: Asked[CampaignSpec],
     hosts: Hosts = "",
     hostfile: Hostfile = "",
     agent: Agent = "",
-    modules: Annotated[
-        Words,
-        option("A,-B", "Measure the MPIs that these modules provide (-B unloads B); repeatable."),
-    ] = None,
-    env: Environment = None,
-    image: Annotated[
-        str | None, option("GUEST", "Container: measure in it too, with its own MPI and grafted.")
-    ] = None,
-    stack: Annotated[
-        str | None,
-        option(
-            "STACK",
-            "Software stack, or one program of it: measure in it too, with its own MPI and "
-            "the injected one.",
-        ),
-    ] = None,
-    guest: Annotated[
-        Words,
-        option(
-            "WHERE",
-            "Where to measure: native, grafted (in a stack: injected), container (on the "
-            "guest's own MPI); repeatable.",
-            "all three with --image or --stack",
-        ),
-    ] = None,
-    engine: Engine = None,
-    engine_options: EngineOptions = None,
-    bind: Binds = None,
-    rounds: Annotated[
-        int | None,
-        option("N", "Rounds to measure; fewer than 6 decide nothing.", "10, with --quick 6"),
-    ] = None,
-    looks: Annotated[str, option("N,N,N", LOOKS, "none")] = "",
-    baseline: Annotated[
-        str | None, option("NAME", "Configuration to compare the others with.")
-    ] = None,
-    buffers: Annotated[
-        str | None, option("KIND", "Memory of messages: host, cuda or rocm.", "host")
-    ] = None,
-    min_size: Annotated[str | None, option("BYTES", "Smallest message.", "1", "--min")] = None,
-    max_size: Annotated[
-        str | None, option("BYTES", "Largest message: 65536, 4GiB.", "4MiB", "--max")
-    ] = None,
-    budget_ms: Annotated[
-        float | None,
-        option(
-            "MS", "Measure each size for this many milliseconds.", "20, with --quick 8", "--budget"
-        ),
-    ] = None,
-    limit_s: Annotated[
-        float | None,
-        option(
-            "SECONDS", "Kill a launch after this many seconds.", "from sizes and budget", "--limit"
-        ),
-    ] = None,
-    limits: Annotated[Words, option("NAME=SECONDS", LIMITS, "none", "--limit-of")] = None,
-    seed: Annotated[int | None, option("N", "Seed of the random order.", "random")] = None,
-    name: Annotated[
-        str | None, option("NAME", "Name of the campaign in the store.", "bench or quick")
-    ] = None,
-    native_build: Annotated[
-        str | None,
-        option(
-            "HOW",
-            "prebuilt: use the benchmarks of this package; mpicc: build them here.",
-            "prebuilt",
-        ),
-    ] = None,
-    like: Annotated[str | None, option("SUITE", LIKE, "none")] = None,
-    validate: Annotated[
-        bool | None,
-        option("", "Check every received buffer.", "validate", "--validate/--no-validate"),
-    ] = None,
-    quick: Annotated[bool, flag(QUICK, "--quick")] = False,
     pairs: Annotated[bool, flag(PAIRS, "--pairs")] = False,
     here: Annotated[
         bool, flag("Measure on this node even if it is a login node.", "--here")
@@ -221,46 +93,58 @@ def command(
       mpigraft bench --resume night --rounds 24
       mpigraft bench --again before-update --name after-update
     """
-    options = locals()
-    from mpigraft.cli.option_texts import read_looks, read_share
-    from mpigraft.request import CampaignSpec, given_fields, merge_specs, read_site, read_spec
+    from mpigraft.bench import pairing_spec
+    from mpigraft.request import override_spec, read_site, read_spec
     from mpigraft.store import Store
 
-    names = {field.name for field in fields(CampaignSpec)}
-    given = {name: value for name, value in options.items() if name in names}
-    given |= {"quick": quick or None, "gpus": gpus or None, "looks": read_looks(looks)}
     if resume and again:
         raise UsageError.of("resume-excludes")
-    repeats = ""
+    store = Store(settings(ctx).store)
+    file, repeats = CampaignSpec(), ""
     if again:
-        file, repeats = _repeated(Store(settings(ctx).store), campaign)
-    else:
-        file = read_spec(Path(campaign)) if campaign and not resume else CampaignSpec()
-    spec = read_site(os.environ).with_defaults(merge_specs(file, given))
-    spec = _with_guest(spec)
+        file, repeats = _repeated(store, campaign)
+    elif campaign and not resume:
+        file = read_spec(Path(campaign))
+    spec = _with_guest(read_site(os.environ).with_defaults(override_spec(file, asked)))
     if list_:
         out("\n".join(benchmark_lines(spec)))
         return
-    if resume and (set(given_fields(given)) - {"rounds"} or pairs):
+    if resume and (asked.given - {"rounds"} or pairs):
         raise UsageError.of("resume-excludes")
-    if share and rounds is not None:
+    if share and "rounds" in asked.given:
         raise UsageError.of("share-excludes-rounds")
     if share and not resume:
         raise UsageError.of("share-needs-resume")
-    part = read_share(share)
-    if share and _share_is_done(ctx, campaign, part):
+    part = read_share(share) if share else None
+    if part and _share_is_done(store, campaign, part):
         return
     allocation = find_nodes(hosts, hostfile, agent)
     if pairs:
-        from mpigraft.bench import pairing_spec
-
         spec = pairing_spec(spec, allocation.hosts)
-    here = here or bool(hosts or hostfile)
-    task = Task(spec, allocation, campaign if resume else None, part, here, dry_run, repeats)
-    task = replace(task, wait=wait, locked=not ignore_lock)
-    store = Store(settings(ctx).store)
+    task = Task(
+        spec=spec,
+        allocation=allocation,
+        resume=campaign if resume else None,
+        share=part,
+        here=here or bool(hosts or hostfile),
+        dry_run=dry_run,
+        repeats=repeats,
+        wait=wait,
+        locked=not ignore_lock,
+    )
     if identity := measure(store, task):
         _show(store, identity, repeats)
+
+
+def read_share(text: str) -> Shard:
+    """Read `2/3`, the second of three. Raises UsageError."""
+    from mpigraft.core.model import Shard
+
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
+    number, of = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= of:
+        raise UsageError.of("share-invalid", text=text)
+    return Shard(number, of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,10 +153,10 @@ class Task:
 
     spec: CampaignSpec
     allocation: Allocation
-    resume: str | None  # id or name of a campaign to continue; empty: the last
-    share: Shard
     here: bool  # whether a login node may be measured
     dry_run: bool
+    resume: str | None = None  # id or name of a campaign to continue; empty: the last
+    share: Shard | None = None  # of the rounds; None: all
     repeats: str = ""  # id of the campaign that this one repeats
     deadline: float = math.inf  # of time.monotonic(): nothing is started after it
     apart: bool = False  # no baseline is needed: each configuration is compared with that of then
@@ -308,39 +192,37 @@ def measure(store: Store, task: Task) -> str:
         run_campaign,
     )
     from mpigraft.cli.progress import Progress
+    from mpigraft.core.model import Shard
     from mpigraft.selection import library_digests
 
-    machine = examine_machine()
+    machine, nodes = examine_machine(), task.allocation
     try:
-        _refuse_login_node(machine, task.allocation, task.here)
+        _refuse_login_node(machine, nodes, task.here)
     except UsageError as login:
         if not task.dry_run:
             raise
-        task = replace(task, allocation=nodes_of_job(task.spec, task.allocation, login.message))
+        nodes = nodes_of_job(task.spec, nodes, login.message)
     record = None
     if task.resume is not None:
-        record = agreed_campaign(store, task.resume, machine, task.allocation)
+        record = agreed_campaign(store, task.resume, machine, nodes)
         record = record or _unfinished(store, task.resume)
         if task.spec.rounds:
             begun = len({launch.round for launch in store.launches(record.id)})
             record = extend_campaign(record, task.spec.rounds, begun)
-        campaign = resume_campaign(record.plan, machine, library_digests, task.allocation)
+        campaign = resume_campaign(record.plan, machine, library_digests, nodes)
     else:
-        campaign = plan_campaign(task.spec, machine, library_digests, task.allocation)
-        campaign = replace(campaign, repeats=task.repeats, deadline=task.deadline, apart=task.apart)
+        campaign = plan_campaign(task.spec, machine, library_digests, nodes, task.repeats)
     if task.dry_run:
         made = len(store.launches(record.id)) if record else 0
         from mpigraft.report import campaign_plan_lines
 
         out("\n".join(campaign_plan_lines(campaign, made, record)))
         return ""
-    campaign = replace(campaign, locked=task.locked)
-    if task.wait:
-        campaign = replace(campaign, deadline=task.deadline + wait_for_others(task.allocation))
+    waited = wait_for_others(nodes) if task.wait else 0.0
+    part = JobPart(nodes, task.share or Shard(), task.deadline + waited, task.locked, task.apart)
     try:
         progress = Progress()
         with progress.bar:
-            part = JobPart(task.allocation, task.share)
             return run_campaign(campaign, machine, store, progress, record, part)
     except SystemExit:  # a signal: the end of a job, as a rule
         tell("mpigraft: stopped by a signal; what was measured is stored, and --resume continues")
@@ -354,12 +236,11 @@ def _with_guest(spec: CampaignSpec) -> CampaignSpec:
     return replace(spec, image=image_of(spec.image)) if spec.image else spec
 
 
-def _share_is_done(ctx: typer.Context, campaign: str, share: Shard) -> bool:
+def _share_is_done(store: Store, campaign: str, share: Shard) -> bool:
     """Say whether an earlier job of a chain has ended this share, before looking at any node."""
     from mpigraft.bench import share_done
-    from mpigraft.store import Store
 
-    done = share_done(Store(settings(ctx).store), campaign, share)
+    done = share_done(store, campaign, share)
     if done:
         tell(f"share {share} of {campaign[:8]} is done; this job has nothing to do")
     return done

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Allocation
 
 if TYPE_CHECKING:
     from mpigraft.analysis import StepRatio
-    from mpigraft.request import CampaignSpec
+    from mpigraft.request import Asked, CampaignSpec
     from mpigraft.store import Store
     from mpigraft.trace import Exchange
 
@@ -62,16 +62,16 @@ def layout_of(exchange: Exchange, allocation: Allocation) -> str:
     return f"{nodes}x{exchange.ranks // nodes}"
 
 
-def spec_of(paths: tuple[Path, ...], layout: str, options: dict[str, Any]) -> CampaignSpec:
+def spec_of(paths: tuple[Path, ...], layout: str, asked: Asked[CampaignSpec]) -> CampaignSpec:
     """Return the campaign over the steps: the same options as those of `mpigraft bench`."""
-    from mpigraft.request import CampaignSpec, merge_specs, read_site
+    from mpigraft.request import CampaignSpec, override_spec, read_site
 
     for path in paths:
         if set(str(path)) & set(",:"):
             raise UsageError.of("analyse-path", path=path)
-    own = {"benchmark": [f"app:{path}" for path in paths], "layout": [layout], "name": "analyse"}
-    given = own | {name: value for name, value in options.items() if value}
-    return read_site(os.environ).with_defaults(merge_specs(CampaignSpec(), given))
+    steps = tuple(f"app:{path}" for path in paths)
+    spec = CampaignSpec(name="analyse", benchmark=steps, layout=(layout,))
+    return read_site(os.environ).with_defaults(override_spec(spec, asked))
 
 
 def judged(store: Store, identity: str, paths: tuple[Path, ...]) -> LadderKeys:

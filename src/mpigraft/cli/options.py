@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
@@ -15,23 +16,34 @@ Code = TypeVar("Code")
 
 def takes_request(
     *without: str,
+    read: Callable[[Mapping[str, object]], Asked[Any]] | None = None,
+    after: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Callable[[Callable[..., Code]], Callable[..., Code]]:
     """Give a command the options of its parameter of the type `Asked[...]`, in the place of that
-    parameter, but for the keys `without`. It gets the request that was typed."""
+    parameter, but for the keys `without`. It gets the request that was typed, which `read` makes of
+    words where values are none yet. `after` has the command's own parameters that come between
+    options, each row by the key of the option before them."""
 
     def decorate(command: Callable[..., Code]) -> Callable[..., Code]:
         signature = inspect.signature(command, eval_str=True)
         name, kind = _request_of(signature)
         options = {key: one for key, one in options_of(kind).items() if key not in without}
-        parameters = list(signature.parameters.values())
-        at = next(n for n, one in enumerate(parameters) if one.name == name)
-        parameters[at : at + 1] = map(parameter, options.values())
+        own = dict(signature.parameters)
+        between = {key: [own.pop(one) for one in names] for key, names in after.items()}
+        parameters: list[inspect.Parameter] = []
+        for one in own.values():
+            if one.name != name:
+                parameters.append(one)
+                continue
+            for key, option in options.items():
+                parameters += [parameter(option), *between.get(key, ())]
 
         def call(**values: Any) -> Code:
             typed = {key: values.pop(key) for key in options}
             off = {key for key, one in options.items() if _is_flag(one) and not typed[key]}
             typed |= dict.fromkeys(off)
-            return command(**values, **{name: asked_for(kind, typed)})
+            asked = read(typed) if read else asked_for(kind, typed)
+            return command(**values, **{name: asked})
 
         call.__doc__ = command.__doc__
         call.__signature__ = signature.replace(  # type: ignore[attr-defined]
@@ -80,9 +92,12 @@ def described(option: RequestOption, usual: str = "", *, repeatable: bool = Fals
 
 
 def _type_of(option: RequestOption) -> Any:
-    """Give the type that typer reads: None is what was not given."""
-    many = get_origin(option.hint) is tuple
-    return list[get_args(option.hint)[0]] | None if many else option.hint | None  # type: ignore[misc]
+    """Give the type that typer reads: None is what was not given, and a text what it cannot
+    read."""
+    many = get_origin(option.hint) is tuple and not option.rules.joined
+    one = get_args(option.hint)[0] if many else option.hint
+    one = one if one in (int, float, bool, str) and not option.rules.size else str
+    return list[one] | None if many else one | None  # type: ignore[valid-type]
 
 
 def layout_option(key: str, usual: str = "", *, repeatable: bool = False) -> Any:

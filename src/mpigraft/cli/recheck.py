@@ -73,7 +73,6 @@ def command(
     """
     from mpigraft.cli.bench import Task
     from mpigraft.cli.report import check
-    from mpigraft.core.model import Shard
     from mpigraft.store import Store
 
     deadline = time.monotonic() + 60 * minutes
@@ -82,22 +81,17 @@ def command(
     store = Store(settings(ctx).store)
     machine = common.examine_machine()
     reference = _reference(store, good, machine, accept)
-    spec = _spec(store, reference, machine, minutes)
-    nodes = common.find_nodes(hosts, hostfile, agent)
-    place = here or bool(hosts or hostfile)
-    repeats = reference.id if reference else ""
     task = Task(
-        spec=spec,
-        allocation=nodes,
-        resume=None,
-        share=Shard(),
-        here=place,
+        spec=_spec(store, reference, machine, minutes),
+        allocation=common.find_nodes(hosts, hostfile, agent),
+        here=here or bool(hosts or hostfile),
         dry_run=dry_run,
-        repeats=repeats,
+        repeats=reference.id if reference else "",
         deadline=deadline,
         apart=bool(reference),
+        wait=wait,
+        locked=not ignore_lock,
     )
-    task = replace(task, wait=wait, locked=not ignore_lock)
     form = Form(json, brief, accept, junit, minutes)
     if reference is None:
         _first(store, task, form)

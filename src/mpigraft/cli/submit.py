@@ -148,11 +148,11 @@ def find(store: Store, name: str) -> SubmissionRecord:
 def _extended(store: Store, record: SubmissionRecord, rounds: int | None) -> CampaignRecord | None:
     """Return the plan of a submission with as many rounds as it shall have; None: as it is."""
     from mpigraft.bench import extend_submission
-    from mpigraft.request import CampaignSpec, merge_specs
+    from mpigraft.request import asked_campaign
 
     if rounds is None:
         return None
-    return extend_submission(store, record, merge_specs(CampaignSpec(), {"rounds": rounds}).rounds)
+    return extend_submission(store, record, asked_campaign({"rounds": rounds}).value.rounds)
 
 
 def _cut_off(

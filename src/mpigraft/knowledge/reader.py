@@ -59,12 +59,13 @@ class Rules:
     plural: bool = False  # one value is not a list of one
     axis: bool = False  # one of those that make layouts together
     site: bool = False  # a site's profile may have it in [run]
-    # Of a command line: help, the words shown for the value and for the default, and spellings
-    # where they are not the flag alone.
+    # Of a command line: help, the words shown for the value and for the default, spellings where
+    # they are not the flag alone, and whether one word has all values, with commas.
     help: str = ""
     metavar: str = ""
     usual: str | bool = True  # True: the default itself
     names: tuple[str, ...] = ()
+    joined: bool = False
     read: Callable[[Given], Any] | None = None  # for what no type says
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from mpigraft.request.site import flag_of_key as flag_of_key
     from mpigraft.request.site import read_site as read_site
     from mpigraft.request.spec import CampaignSpec as CampaignSpec
-    from mpigraft.request.spec import given_fields as given_fields
-    from mpigraft.request.spec import merge_specs as merge_specs
+    from mpigraft.request.spec import asked_campaign as asked_campaign
+    from mpigraft.request.spec import override_spec as override_spec
     from mpigraft.request.spec import read_spec as read_spec
     from mpigraft.request.spec import stored_spec as stored_spec
 else:

@@ -17,12 +17,10 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from mpigraft.core.env import SECRET_NAME
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Better, metric_key
 from mpigraft.core.parsers import parse_toml
 from mpigraft.knowledge import Given
-from mpigraft.request.environment import ANOTHER_PLACE, STEERING
 from mpigraft.request.limits import MOST_LIMIT_S
 from mpigraft.request.options import line_of, option, options_of, read_option, read_settings
 
@@ -151,6 +149,9 @@ def _problems(app: App) -> list[str]:
 
 
 def _env_problems(app: App) -> Iterator[str]:
+    from mpigraft.core.env import SECRET_NAME
+    from mpigraft.request.environment import ANOTHER_PLACE, STEERING
+
     for word in app.env:
         name, equals, _ = word.partition("=")
         if not equals or not name.isidentifier():

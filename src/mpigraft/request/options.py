@@ -119,8 +119,13 @@ class Asked(Generic[Spec]):
 
 def asked_for(kind: type[Spec], values: Mapping[str, object]) -> Asked[Spec]:
     """Make a request of values by key. None and an empty list were not given."""
-    given = {key: value for key, value in values.items() if value is not None and value != []}
+    given = given_values(values)
     return Asked(with_options(kind(), given), frozenset(given))
+
+
+def given_values(values: Mapping[str, object]) -> dict[str, object]:
+    """Leave out what was not given: None or an empty list."""
+    return {key: value for key, value in values.items() if value not in (None, [], ())}
 
 
 def with_options(request: Spec, values: Mapping[str, object]) -> Spec:

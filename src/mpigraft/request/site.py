@@ -91,11 +91,7 @@ class Site:
         spec = replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
         if not spec.image:
             return spec
-        own = {
-            "engine": spec.engine or None,
-            "engine_options": list(spec.engine_options),
-            "bind": list(spec.bind),
-        }
+        own = {key: getattr(spec, key) or None for key in ("engine", "engine_options", "bind")}
         job = self.merged(asked_for(RunSpec, own))
         here = (b for b in job.binds if b in spec.bind or Path(b.partition(":")[0]).exists())
         return replace(spec, engine=job.engine, engine_options=job.engine_options, bind=tuple(here))

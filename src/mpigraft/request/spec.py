@@ -7,7 +7,7 @@ flags can, and a stored plan can be read again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from typing import Any
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.core.parsers import MAX_TOML
-from mpigraft.discovery import is_place
 from mpigraft.knowledge import Given
 from mpigraft.request.apps import App, read_app_lines, read_apps
-from mpigraft.request.engine_options import read_engine_options
+from mpigraft.request.job.spec import RunSpec
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits
 from mpigraft.request.options import (
     COMMAND_LINE,
+    Asked,
+    given_values,
     line_of,
     option,
     options_of,
@@ -37,72 +38,178 @@ LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the
 MOST_ROUNDS, MOST_SEED, MOST_BUDGET_MS = 10_000, 2**63 - 1, 1_000_000
 # On this machine, in the guest with this machine's MPI, on the guest's own MPI.
 WHERE = ("native", "grafted", "container")
+JOB = options_of(RunSpec)
 
 
 def _mpis(given: Given) -> tuple[str, ...]:
     """Ids and families as they are; paths whole, since a campaign may go on in another folder."""
+    from mpigraft.discovery import is_place
+
     words = given.several(str)
     if given.default is not None:  # of a stored plan, which has been read before
         return words
     return tuple(str(Path(word).absolute()) if is_place(word) else word for word in words)
 
 
+def _looks(given: Given) -> tuple[int, ...]:
+    """Read numbers, of a command line in one word: `9,14,20`."""
+    if given.place != "--looks" or not isinstance(given.value, str):
+        return given.several(int)
+    words = given.value.split(",") if given.value else []
+    if not all(word.isascii() and word.isdecimal() and len(word) <= 6 for word in words):
+        raise UsageError.of("looks-invalid", text=given.value)
+    return dataclasses.replace(given, value=[int(word) for word in words]).several(int)
+
+
+def _of_job(key: str, example: str, **rules: Any) -> Any:
+    """Make a field with the help of an option of a job. Each of its values is measured with each of
+    the others."""
+    job = JOB[key].rules
+    text = f"{job.help.removesuffix('.')}; repeatable."
+    shown = {"metavar": job.metavar, "help": text, "usual": job.usual, "axis": True}
+    return option((), example, **shown | rules)
+
+
+def _as_job(key: str, default: Any, **rules: Any) -> Any:
+    """Make a field with the help of the same option of a job."""
+    job = JOB[key].rules
+    row = dataclasses.replace(job, key="", site=False, plural=False, **rules)
+    return dataclasses.field(default=default, metadata={"rules": row})
+
+
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
     """Empty means every one that can run here, or the default of the kind of campaign."""
 
-    name: str = option("", '"night"')
-    mpi: tuple[str, ...] = option((), '["openmpi", "mpich@5.0.2"]', read=_mpis)
-    transport: tuple[str, ...] = option((), '["ofi-lnx", "ob1-sm"]')
-    benchmark: tuple[str, ...] = option((), '["latency", "bibw"]')
-    layout: tuple[str, ...] = option((), '["1x2"]')
+    mpi: tuple[str, ...] = option(
+        (), '["openmpi", "mpich@5.0.2"]', read=_mpis, metavar="NAME", usual="all",
+        help="MPI to measure: openmpi, mpich@5, a path; repeatable.",
+    )  # fmt: skip
+    transport: tuple[str, ...] = option(
+        (), '["ofi-lnx", "ob1-sm"]', metavar="NAME", usual="all that run here",
+        help="Transport to use: ofi-lnx, ob1-sm; repeatable.",
+    )  # fmt: skip
+    benchmark: tuple[str, ...] = option(
+        (), '["latency", "bibw"]', metavar="NAME",
+        usual="latency, bibw, allreduce, bw, bcast, alltoall",
+        help="Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse. "
+        "--list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, app:NAME.",
+    )  # fmt: skip
+    osu: tuple[str, ...] = option(
+        (), '["/opt/osu-7.4"]', metavar="PATH", usual="those in PATH or of a module",
+        help="Build or installation of the OSU benchmarks, for osu:NAME; repeatable.",
+    )  # fmt: skip
+    imb: tuple[str, ...] = option(
+        (), '["/opt/imb"]', metavar="PATH", usual="Intel MPI's",
+        help="Folder with the Intel MPI Benchmarks, for imb:NAME; repeatable.",
+    )  # fmt: skip
+    matrix: str = option(
+        "", '"lattice.mtx"', metavar="FILE", usual="a lattice",
+        help="Matrix Market file for mini:dirac.",
+    )  # fmt: skip
+    app: tuple[App, ...] = option(
+        (), "{ NAME = { command = ..., figure = ... } }", read=read_apps, metavar="NAME={...}",
+        help="Application as app:NAME: command, figure, unit, better as in [app.NAME]; "
+        "repeatable.",
+    )  # fmt: skip
+    layout: tuple[str, ...] = option(
+        (), '["1x2"]', metavar="NODESxRANKS", usual="a pair of ranks, and every core",
+        help="Layout of ranks: 2x8, 2x8x7:l3cache; repeatable. Or give its parts, as below.",
+    )  # fmt: skip
     # These six instead of `layout`: each value with each of the others.
-    nodes: tuple[int, ...] = option((), "2", most=MAX_COUNT, axis=True)
-    ranks_per_node: tuple[int, ...] = option((), "[8, 56]", most=MAX_COUNT, axis=True)
-    threads: tuple[int, ...] = option((), "[1, 7]", most=MAX_COUNT, axis=True)
-    map_by: tuple[str, ...] = option((), '"l3cache"', words=MAP_BY, axis=True)
-    bind_to: tuple[str, ...] = option((), '"numa"', words=BIND_TO, axis=True)
-    gpus: bool = option(default=False, example="true", axis=True)
-    launcher: tuple[str, ...] = option((), '["own", "srun"]')  # own, srun, flux, pals, aprun
-    # Sets: A,B loads two, -C,D unloads one before.
-    modules: tuple[str, ...] = option((), '["craype-network-ofi,cray-mpich"]')
-    # NAME=VALUE, for every rank.
-    env: tuple[str, ...] = option((), '["FI_TCP_IFACE=lo"]', read=read_settings)
-    buffers: str = option("host", '"host"', words=("host", "cuda", "rocm"))
-    baseline: str = option("", '"mpich@5.0.2/ucx"')
-    rounds: int = option(0, "10", most=MOST_ROUNDS)
-    # Rounds after which the campaign ends if every curve is called.
-    looks: tuple[int, ...] = option((), "[9, 14, 20]", most=MAX_COUNT)
-    seed: int = option(0, "7", zero=True, most=MOST_SEED)  # 0: drawn when the campaign is planned
-    min_size: int = option(1, "1", flag="--min", most=LARGEST, size=True)
-    max_size: int = option(4 * 1024 * 1024, '"4MiB"', flag="--max", most=LARGEST, size=True)
-    # Measured time per benchmark and size.
-    budget_ms: float = option(0.0, "20", flag="--budget", most=MOST_BUDGET_MS)
-    limit_s: float = option(0.0, "60", flag="--limit", most=MOST_LIMIT_S)  # of one launch
-    # Of launches of a suite or a benchmark, before limit_s.
-    limits: tuple[str, ...] = option(
-        (), '{ osu = 300, "osu:alltoall" = 900 }', flag="--limit-of", read=read_limits
-    )
-    quick: bool = option(default=False, example="true")
-    validate: bool = option(default=True, example="false")
-    native_build: str = option("prebuilt", '"prebuilt"', words=("prebuilt", "mpicc"))
-    # How the benchmarks are timed and averaged.
-    like: str = option("itself", '"osu"', words=("itself", "osu"))
-    # Builds or installations of the OSU and Intel benchmarks.
-    osu: tuple[str, ...] = option((), '["/opt/osu-7.4"]')
-    imb: tuple[str, ...] = option((), '["/opt/imb"]')
-    matrix: str = option("", '"lattice.mtx"')  # of mini:dirac: a Matrix Market file
-    # Applications as benchmarks.
-    app: tuple[App, ...] = option((), "{ NAME = { command = ..., figure = ... } }", read=read_apps)
-    image: str = option("", '"app.sif"')  # a guest in which the benchmarks run too
-    stack: str = option("", '"/opt/stack"')  # a software stack with an override for MPI
-    engine: str = option("", '"apptainer"')
-    engine_options: tuple[str, ...] = option(
-        (), '{ apptainer = ["--nv"] }', flag="--engine-option", read=read_engine_options
-    )
-    # Folders that ranks in the image see besides.
-    bind: tuple[str, ...] = option((), '["/scratch", "/data:/data:ro"]')
-    guest: tuple[str, ...] = option((), '["native", "grafted"]', words=WHERE)
+    nodes: tuple[int, ...] = _of_job("nodes", "2", most=MAX_COUNT)
+    ranks_per_node: tuple[int, ...] = _of_job("ranks_per_node", "[8, 56]", most=MAX_COUNT)
+    threads: tuple[int, ...] = _of_job("threads", "[1, 7]", most=MAX_COUNT, usual="1")
+    map_by: tuple[str, ...] = _of_job("map_by", '"l3cache"', words=MAP_BY)
+    bind_to: tuple[str, ...] = _of_job("bind_to", '"numa"', words=BIND_TO)
+    gpus: bool = _as_job("gpus", default=False, axis=True)
+    launcher: tuple[str, ...] = option(
+        (), '["own", "srun"]', metavar="NAME",
+        help="Launcher to use: own (the MPI's), srun, flux, pals, aprun; repeatable.",
+    )  # fmt: skip
+    modules: tuple[str, ...] = option(  # sets: A,B loads two, -C,D unloads one before
+        (), '["craype-network-ofi,cray-mpich"]', metavar="A,-B",
+        help="Measure the MPIs that these modules provide (-B unloads B); repeatable.",
+    )  # fmt: skip
+    env: tuple[str, ...] = _as_job("env", (), example='["FI_TCP_IFACE=lo"]', read=read_settings)
+    image: str = option(  # a guest in which the benchmarks run too
+        "", '"app.sif"', metavar="GUEST",
+        help="Container: measure in it too, with its own MPI and grafted.",
+    )  # fmt: skip
+    stack: str = option(  # a software stack with an override for MPI
+        "", '"/opt/stack"', metavar="STACK",
+        help="Software stack, or one program of it: measure in it too, with its own MPI and "
+        "the injected one.",
+    )  # fmt: skip
+    guest: tuple[str, ...] = option(
+        (), '["native", "grafted"]', words=WHERE, metavar="WHERE",
+        usual="all three with --image or --stack",
+        help="Where to measure: native, grafted (in a stack: injected), container (on the "
+        "guest's own MPI); repeatable.",
+    )  # fmt: skip
+    engine: str = _as_job("engine", "")
+    engine_options: tuple[str, ...] = _as_job("engine_options", ())
+    bind: tuple[str, ...] = _as_job("bind", (), example='["/scratch", "/data:/data:ro"]')
+    rounds: int = option(
+        0, "10", most=MOST_ROUNDS, metavar="N", usual="10, with --quick 6",
+        help="Rounds to measure; fewer than 6 decide nothing.",
+    )  # fmt: skip
+    looks: tuple[int, ...] = option(
+        (), "[9, 14, 20]", most=MAX_COUNT, read=_looks, joined=True, metavar="N,N,N", usual="none",
+        help="Test the curves after these rounds, and stop early once all are decided: 9,14,20.",
+    )  # fmt: skip
+    baseline: str = option(
+        "", '"mpich@5.0.2/ucx"', metavar="NAME", help="Configuration to compare the others with.",
+    )  # fmt: skip
+    buffers: str = option(
+        "host", '"host"', words=("host", "cuda", "rocm"), metavar="KIND", usual="host",
+        help="Memory of messages: host, cuda or rocm.",
+    )  # fmt: skip
+    min_size: int = option(
+        1, "1", flag="--min", most=LARGEST, size=True, metavar="BYTES", usual="1",
+        help="Smallest message.",
+    )  # fmt: skip
+    max_size: int = option(
+        4 * 1024 * 1024, '"4MiB"', flag="--max", most=LARGEST, size=True, metavar="BYTES",
+        usual="4MiB", help="Largest message: 65536, 4GiB.",
+    )  # fmt: skip
+    budget_ms: float = option(
+        0.0, "20", flag="--budget", most=MOST_BUDGET_MS, metavar="MS", usual="20, with --quick 8",
+        help="Measure each size for this many milliseconds.",
+    )  # fmt: skip
+    limit_s: float = option(
+        0.0, "60", flag="--limit", most=MOST_LIMIT_S, metavar="SECONDS",
+        usual="from sizes and budget", help="Kill a launch after this many seconds.",
+    )  # fmt: skip
+    limits: tuple[str, ...] = option(  # before limit_s
+        (), '{ osu = 300, "osu:alltoall" = 900 }', flag="--limit-of", read=read_limits,
+        metavar="NAME=SECONDS", usual="none",
+        help="The same for a suite or a benchmark: osu=300, osu:alltoall=900; repeatable.",
+    )  # fmt: skip
+    seed: int = option(  # 0: drawn when the campaign is planned
+        0, "7", zero=True, most=MOST_SEED, metavar="N", usual="random",
+        help="Seed of the random order.",
+    )  # fmt: skip
+    name: str = option(
+        "", '"night"', metavar="NAME", usual="bench or quick",
+        help="Name of the campaign in the store.",
+    )  # fmt: skip
+    native_build: str = option(
+        "prebuilt", '"prebuilt"', words=("prebuilt", "mpicc"), metavar="HOW", usual="prebuilt",
+        help="prebuilt: use the benchmarks of this package; mpicc: build them here.",
+    )  # fmt: skip
+    like: str = option(
+        "itself", '"osu"', words=("itself", "osu"), metavar="SUITE", usual="none",
+        help="osu: time and average as the OSU benchmarks do, to compare with published figures.",
+    )  # fmt: skip
+    validate: bool = option(
+        default=True, example="false", names=("--validate/--no-validate",), usual="validate",
+        help="Check every received buffer.",
+    )  # fmt: skip
+    quick: bool = option(
+        default=False, example="true",
+        help="Measure for a few minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size.",
+    )  # fmt: skip
 
     @property
     def axes(self) -> bool:
@@ -131,17 +238,18 @@ class CampaignSpec:
 
     def words(self, without: Collection[str] = ()) -> Iterator[str]:
         """Yield the flags of `mpigraft bench` for every field that differs from its default, less
-        the fields `without`. A table has no words on a command line, and is left out."""
+        the fields `without`."""
         usual = CampaignSpec()
         for key, one in options_of(CampaignSpec).items():
             value = getattr(self, key)
-            if key in without or value == getattr(usual, key) or isinstance(value, dict):
+            if key in without or value == getattr(usual, key):
                 continue
             flag = one.flag
             if isinstance(value, bool):
                 yield flag if value else f"--no-{flag.removeprefix('--')}"
                 continue
-            for word in value if isinstance(value, tuple) else (value,):
+            words = value if isinstance(value, tuple) else (value,)
+            for word in [",".join(map(str, words))] if one.rules.joined else words:
                 yield from (flag, f"{word:g}" if isinstance(word, float) else str(word))
 
     def refuse_empty_range(self) -> None:
@@ -202,49 +310,42 @@ def read_spec(path: Path) -> CampaignSpec:
         spec_from({key: value}, f"{path}:{line}")
     axis = _axis_beside_layout(table)
     spec = spec_from(table, f"{path}:{line_of(axis, text)}" if axis else str(path))
-    folder = path.absolute().parent
+    return _within(spec, path.absolute().parent)
+
+
+def _within(spec: CampaignSpec, folder: Path) -> CampaignSpec:
+    """Make paths that are relative to a folder whole, as the store keeps them: a campaign may go
+    on from another folder."""
+
+    def whole(text: str) -> str:
+        return str((folder / Path(text).expanduser()).absolute())
+
     return dataclasses.replace(
         spec,
-        osu=_paths(spec.osu, folder),
-        imb=_paths(spec.imb, folder),
-        stack=_path(spec.stack, folder) if spec.stack else "",
-        matrix=_path(spec.matrix, folder) if spec.matrix else "",
+        osu=tuple(map(whole, spec.osu)),
+        imb=tuple(map(whole, spec.imb)),
+        stack=whole(spec.stack) if spec.stack else "",
+        matrix=whole(spec.matrix) if spec.matrix else "",
         app=tuple(app.within(folder) for app in spec.app),
     )
 
 
-def _paths(texts: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Return paths as the store keeps them: a campaign may go on from another folder."""
-    return tuple(_path(text, folder) for text in texts)
+def asked_campaign(values: Mapping[str, object]) -> Asked[CampaignSpec]:
+    """Read what was typed, by key. None and an empty list were not given. Raises UsageError."""
+    given = given_values(values)
+    return Asked(_within(spec_from(given, COMMAND_LINE), Path()), frozenset(given))
 
 
-def _path(text: str, folder: Path) -> str:
-    return str(folder / Path(text).expanduser())
-
-
-def given_fields(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that a person gave: neither None nor an empty list."""
-    return {name: value for name, value in flags.items() if value not in (None, [], ())}
-
-
-def merge_specs(file: CampaignSpec, flags: Mapping[str, Any]) -> CampaignSpec:
+def override_spec(file: CampaignSpec, asked: Asked[CampaignSpec]) -> CampaignSpec:
     """Lay the flags that were given over a campaign file's spec. Whole layouts of flags replace
     axes of the file, and axes of flags its layouts."""
-    given = given_fields(flags)
-    spec = spec_from(given, COMMAND_LINE)
-    if any(given.get(key) for key in AXES):
+    spec, none = asked.value, CampaignSpec()
+    if spec.axes:
         file = dataclasses.replace(file, layout=())
     elif spec.layout:
-        none = CampaignSpec()
         file = dataclasses.replace(file, **{key: getattr(none, key) for key in AXES})
-    own = {name: getattr(spec, name) for name in given}
+    own = {name: getattr(spec, name) for name in asked.given}
     if spec.app:  # beside those of the file, and before one of the same name
-        here = tuple(app.within(Path.cwd()) for app in spec.app)
-        names = {app.name for app in here}
-        own["app"] = (*(app for app in file.app if app.name not in names), *here)
-    own |= {key: _paths(own[key], Path.cwd()) for key in ("osu", "imb") if key in own}
-    if spec.stack:
-        own["stack"] = _path(spec.stack, Path.cwd())
-    if spec.matrix:
-        own["matrix"] = _path(spec.matrix, Path.cwd())
+        names = {app.name for app in spec.app}
+        own["app"] = (*(app for app in file.app if app.name not in names), *spec.app)
     return dataclasses.replace(file, **own)

@@ -19,7 +19,7 @@ from mpigraft.core.model import EnvRow, Family, Finding, Machine, MpiInstall, Sc
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.text import join_some
 from mpigraft.knowledge import Facts, Spawn, resolve_transport, spawns_of_mpi
-from mpigraft.request import ANOTHER_PLACE, STEERING, CampaignSpec, filter_environment
+from mpigraft.request import ANOTHER_PLACE, STEERING, filter_environment, settings_of
 from mpigraft.tuning.records import Key, Listing, Value, Variable, parse
 
 LIMIT_S = 60.0
@@ -117,9 +117,7 @@ def variable_rows(
     if transport:
         chosen = resolve_transport(transport, mpi, Facts.of(machine))
         rows += [replace(row, source=f"transport {transport}") for row in chosen.env]
-    rows += [
-        _row(f"{name}={value}", "--env") for name, value in CampaignSpec(env=tuple(words)).settings
-    ]
+    rows += [_row(f"{name}={value}", "--env") for name, value in settings_of(words)]
     dropped = tuple(
         Finding.of("environment-dropped", name=name, why=why)
         for name, why in passed.dropped

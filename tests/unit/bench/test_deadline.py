@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mpigraft.bench import pipeline
+from mpigraft.bench import JobPart, pipeline
 from mpigraft.core.errors import MpigraftError
 from mpigraft.core.model import Evidence, EvidenceRecord, Finding, Level
 from mpigraft.store import Store
@@ -24,15 +24,15 @@ def clock(monkeypatch: pytest.MonkeyPatch, made: Made) -> None:
 def test_nothing_starts_after_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Made()
     clock(monkeypatch, made)
-    asked = replace(planned(monkeypatch, looks=()), deadline=5.0)
-    identity = run(monkeypatch, made, tmp_path, asked)
+    asked = planned(monkeypatch, looks=())
+    identity = run(monkeypatch, made, tmp_path, asked, part=JobPart(deadline=5.0))
     assert len(made.steps) == 5
     store = Store(tmp_path)
     assert len(store.launches(identity)) == 5
     assert store.allocations(identity)[0].ended
     made = Made()
     clock(monkeypatch, made)
-    run(monkeypatch, made, tmp_path, replace(asked, deadline=0.0))
+    run(monkeypatch, made, tmp_path, asked, part=JobPart(deadline=0.0))
     assert made.steps == []
 
 
@@ -53,19 +53,19 @@ def test_only_a_check_goes_on_without_its_baseline(
     asked = planned(monkeypatch, looks=(), rounds=6)
     named = tuple(replace(c, named=True) for c in asked.configurations)
     base = next(c for c in named if c.id == BASE)
-    asked = replace(asked, configurations=named, baseline=base, apart=apart)
+    asked = replace(asked, configurations=named, baseline=base)
     finding = Finding(Level.ERROR, "wrong", "it ran another transport")
     wrong = Evidence("x", "y", (), (finding,), (), ok=False)
     prove = pipeline._prove
 
-    def proved(campaign: Any, refused: Any, judge: Any, *rest: Any) -> Any:
+    def proved(campaign: Any, part: Any, refused: Any, judge: Any, *rest: Any) -> Any:
         def look(configuration: Any, layout: Any) -> EvidenceRecord:
             record: EvidenceRecord = judge(configuration, layout)
             return replace(record, evidence=wrong) if configuration.key == base.key else record
 
-        return prove(campaign, refused, look, *rest)
+        return prove(campaign, part, refused, look, *rest)
 
     monkeypatch.setattr(pipeline, "_prove", proved)
     with pytest.raises(MpigraftError):
-        run(monkeypatch, made, tmp_path, asked)
+        run(monkeypatch, made, tmp_path, asked, part=JobPart(apart=apart))
     assert len(made.steps) == launched

@@ -7,7 +7,15 @@ from typer.main import get_command
 
 from mpigraft.cli.main import load
 from mpigraft.cli.options import takes_request
-from mpigraft.request import Asked, JobPlacement, RunSpec, asked_for
+from mpigraft.core.errors import UsageError
+from mpigraft.request import (
+    Asked,
+    CampaignSpec,
+    JobPlacement,
+    RunSpec,
+    asked_campaign,
+    asked_for,
+)
 from mpigraft.request.options import options_of, with_options
 
 JOB_COMMANDS = {
@@ -29,6 +37,28 @@ def test_a_command_has_the_options_of_a_job_in_their_order(name: str) -> None:
     for one in command.params:
         if one.name in keys:
             assert options_of(RunSpec)[one.name].rules.help == one.help
+
+
+def test_bench_has_the_options_of_a_campaign_with_those_of_nodes_between() -> None:
+    command = get_command(load(["bench"])).commands["bench"]  # type: ignore[attr-defined]
+    names = [one.name for one in command.params]
+    at = names.index("launcher") + 1
+    assert names[at : at + 3] == ["hosts", "hostfile", "agent"]
+    assert [one for one in names if one in options_of(CampaignSpec)] == [*options_of(CampaignSpec)]
+
+
+def test_a_request_of_words_is_read() -> None:
+    @takes_request(read=asked_campaign)
+    def command(*, asked: Asked[CampaignSpec]) -> Asked[CampaignSpec]:
+        return asked
+
+    none = dict.fromkeys(options_of(CampaignSpec))
+    typed = {"looks": "9,14", "max_size": "4KiB", "threads": [2], "validate": False}
+    spec = CampaignSpec(looks=(9, 14), max_size=4096, threads=(2,), validate=False)
+    assert command(**none | typed) == Asked(spec, frozenset(typed))
+    with pytest.raises(UsageError, match="looks"):
+        command(**none | {"looks": "9;14"})
+    assert [*spec.words(["max_size", "threads", "validate"])] == ["--looks", "9,14"]
 
 
 def test_a_command_gets_the_request_that_was_typed() -> None:

@@ -14,7 +14,14 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.serialize import canonical
 from mpigraft.request.apps import App
 from mpigraft.request.options import COMMAND_LINE, options_of
-from mpigraft.request.spec import CampaignSpec, merge_specs, read_spec, spec_from, stored_spec
+from mpigraft.request.spec import (
+    CampaignSpec,
+    asked_campaign,
+    override_spec,
+    read_spec,
+    spec_from,
+    stored_spec,
+)
 
 DOCS = Path(__file__).resolve().parents[3] / "docs/reference"
 LJ = """
@@ -61,7 +68,7 @@ def test_the_command_line_has_the_same_keys(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     word = 'lj={command="lj", figure="t=(.)", better="lower"}'
-    spec = merge_specs(read(tmp_path, LJ), {"app": [word], "imb": ["imb"]})
+    spec = override_spec(read(tmp_path, LJ), asked_campaign({"app": [word], "imb": ["imb"]}))
     assert [(a.name, a.better) for a in spec.app] == [("wall.time", "lower"), ("lj", "lower")]
     assert spec.imb == (str(tmp_path / "imb"),)
     assert spec.app[1].folder == str(tmp_path)

@@ -23,7 +23,14 @@ from mpigraft.launch import placement as layouts
 from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.request.job.layout import decide_layout
 from mpigraft.request.job.spec import JobPlacement
-from mpigraft.request.spec import AXES, CampaignSpec, merge_specs, read_spec, stored_spec
+from mpigraft.request.spec import (
+    AXES,
+    CampaignSpec,
+    asked_campaign,
+    override_spec,
+    read_spec,
+    stored_spec,
+)
 from mpigraft.selection import layouts as axes
 from tests.builders.configuration import a_machine
 from tests.unit.launch.test_layouts import LUMI_C, lumi_g
@@ -137,7 +144,7 @@ def test_run_and_bench_mean_the_same_by_the_same_flags(
     told = {name: found[0] for name in AXES[:-1] if (found := getattr(one, name))}
     machine, nodes = replace(EIGHT, cpu=LUMI_C), replace(TWO, cpus=cpus)
     told = told or {"nodes": 2}  # without a flag `bench` chooses layouts of its own
-    one = merge_specs(one, {name: [word] for name, word in told.items()})
+    one = override_spec(one, asked_campaign({name: [word] for name, word in told.items()}))
     try:
         (here,) = axes.requested_layouts(one, machine, nodes)
     except UsageError as error:
@@ -159,13 +166,15 @@ def test_flags_and_files_do_not_mix_the_two_ways() -> None:
         CampaignSpec(layout=("1x2",)),
         CampaignSpec(ranks_per_node=(8,), threads=(7,), gpus=True),
     )
-    assert merge_specs(whole, {"threads": [2]}) == CampaignSpec(threads=(2,))
-    assert merge_specs(parts, {"layout": ["1x2"]}) == whole
-    assert merge_specs(parts, {"threads": [1, 2]}) == replace(parts, threads=(1, 2))
-    assert merge_specs(whole, {"rounds": 6}).layout == ("1x2",)
-    assert merge_specs(parts, {"rounds": 6}).ranks_per_node == (8,)
+    assert override_spec(whole, asked_campaign({"threads": [2]})) == CampaignSpec(threads=(2,))
+    assert override_spec(parts, asked_campaign({"layout": ["1x2"]})) == whole
+    assert override_spec(parts, asked_campaign({"threads": [1, 2]})) == replace(
+        parts, threads=(1, 2)
+    )
+    assert override_spec(whole, asked_campaign({"rounds": 6})).layout == ("1x2",)
+    assert override_spec(parts, asked_campaign({"rounds": 6})).ranks_per_node == (8,)
     with pytest.raises(UsageError, match=r"^--threads with --layout: both give layouts"):
-        merge_specs(CampaignSpec(), {"layout": ["1x2"], "threads": [1]})
+        asked_campaign({"layout": ["1x2"], "threads": [1]})
 
 
 @pytest.mark.parametrize(
@@ -199,7 +208,7 @@ def test_a_file_says_axes_as_flags_do(tmp_path: Path) -> None:
     path = tmp_path / "campaign.toml"
     path.write_text("threads = [1, 7]\nranks_per_node = 8\nmap_by = 'numa'\ngpus = true\n")
     flags = {"threads": [1, 7], "ranks_per_node": [8], "map_by": ["numa"], "gpus": True}
-    assert read_spec(path) == merge_specs(CampaignSpec(), flags)
+    assert read_spec(path) == asked_campaign(flags).value
 
 
 @pytest.mark.parametrize(

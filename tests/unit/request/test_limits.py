@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import UsageError
-from mpigraft.request import CampaignSpec, merge_specs, read_spec
+from mpigraft.request import CampaignSpec, asked_campaign, override_spec, read_spec
 from mpigraft.request.limits import narrowest_limit
 
 LIMITS = ("osu=120", "osu:bw=300", "osu:bw,window=8=30", "app=50", "app:lj=70")
@@ -40,7 +40,7 @@ def read(folder: Path, text: str) -> CampaignSpec:
 def test_a_campaign_file_has_a_table_of_them_and_flags_take_its_place(tmp_path: Path) -> None:
     spec = read(tmp_path, '[limits]\nosu = 120\n"osu:alltoall" = 0.5\n')
     assert spec.limits == ("osu=120", "osu:alltoall=0.5")
-    assert merge_specs(spec, {"limits": ["imb=9"]}).limits == ("imb=9",)
+    assert override_spec(spec, asked_campaign({"limits": ["imb=9"]})).limits == ("imb=9",)
     assert list(spec.words())[:2] == ["--limit-of", "osu=120"]
 
 
@@ -53,4 +53,4 @@ def test_what_is_no_number_of_seconds_is_refused_with_its_line(tmp_path: Path, v
 @pytest.mark.parametrize("word", ["osu", "osu=", "=3", "osu=x", "osu=0"])
 def test_a_flag_that_is_no_limit_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="--limit-of"):
-        merge_specs(CampaignSpec(), {"limits": [word]})
+        asked_campaign({"limits": [word]})

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import DOTTED
 from mpigraft.core.serialize import canonical
-from mpigraft.request.spec import CampaignSpec, merge_specs, read_spec, spec_from, stored_spec
+from mpigraft.request.spec import (
+    CampaignSpec,
+    asked_campaign,
+    override_spec,
+    read_spec,
+    spec_from,
+    stored_spec,
+)
 from tests.builders.messages import matches
 from tests.hang import no_hang
 
@@ -137,7 +144,9 @@ def test_a_file_that_is_not_text_or_not_there_is_refused(tmp_path: Path) -> None
 
 def test_flags_are_laid_over_the_file() -> None:
     file = CampaignSpec(rounds=10, mpi=("mpich",), validate=True)
-    spec = merge_specs(file, {"rounds": 6, "mpi": None, "name": "", "validate": False})
+    spec = override_spec(
+        file, asked_campaign({"rounds": 6, "mpi": None, "name": "", "validate": False})
+    )
     assert spec.rounds == 6
     assert not spec.name
     assert spec.mpi == ("mpich",)
@@ -147,9 +156,9 @@ def test_flags_are_laid_over_the_file() -> None:
 def test_flags_undo_what_a_file_says() -> None:
     file = CampaignSpec(validate=False, quick=True, buffers="cuda", min_size=8)
     back = {"validate": True, "quick": False, "buffers": "host", "min_size": 1}
-    assert merge_specs(file, back) == CampaignSpec()
-    assert merge_specs(file, dict.fromkeys(back)) == file
-    assert merge_specs(file, {"mpi": [], "env": ()}) == file
+    assert override_spec(file, asked_campaign(back)) == CampaignSpec()
+    assert override_spec(file, asked_campaign(dict.fromkeys(back))) == file
+    assert override_spec(file, asked_campaign({"mpi": [], "env": ()})) == file
 
 
 @pytest.mark.parametrize(
@@ -165,7 +174,7 @@ def test_flags_undo_what_a_file_says() -> None:
 def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None:
     for number in (0, 0.0, -1) if key in ("budget_ms", "limit_s") else (0, -1):
         with pytest.raises(UsageError, match=f"^{flag} is {number:g}\n") as caught:
-            merge_specs(CampaignSpec(), {key: number})
+            asked_campaign({key: number})
         assert "command line" not in str(caught.value)
 
 
@@ -176,7 +185,7 @@ def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None
 def test_sizes_have_units(tmp_path: Path, text: str, size: int) -> None:
     """As mpigraft-bench reads them, by 1024; the same in a file and on the command line."""
     assert read_spec(written(tmp_path, f"max_size = '{text}'\n")).max_size == size
-    assert merge_specs(CampaignSpec(), {"max_size": text}).max_size == size
+    assert asked_campaign({"max_size": text}).value.max_size == size
 
 
 def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ may end, is fixed before the start; nothing here looks at a result."""
 from __future__ import annotations
 
 import json
-import math
 import random
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,9 +75,6 @@ class Campaign:
     skipped: tuple[tuple[str, str], ...] = ()  # (configuration id, why it is not here)
     repeats: str = ""  # id of the campaign that it repeats
     starts: tuple[Start, ...] = ()  # of benchmarks with programs of their own
-    deadline: float = math.inf  # of time.monotonic(): nothing is started after it
-    locked: bool = True  # keeps others off its nodes
-    apart: bool = False  # each configuration is compared with its earlier self: any may be absent
 
     @property
     def native(self) -> tuple[Benchmark, ...]:
@@ -212,10 +208,12 @@ def plan_campaign(
     machine: Machine,
     contents: Contents = library_digests,
     nodes: Allocation = THIS_HOST,
+    repeats: str = "",
 ) -> Campaign:
     """Turn a spec into a campaign for this machine and `nodes` like it.
 
-    `contents` gives (soname, digest) of an MPI's libmpi and closure, for the keys. Raises
+    `contents` gives (soname, digest) of an MPI's libmpi and closure, for the keys. `repeats` is the
+    id of the campaign that this one repeats. Raises
     UsageError for a spec that cannot be read, MissingError for one that cannot be met here.
     """
     refuse_secrets(*_texts(spec))
@@ -245,6 +243,7 @@ def plan_campaign(
         benchmarks=benchmarks,
         cpu=f"{machine.cpu.model}, {machine.cpu.architecture}, {machine.cpu.cores} cores",
         skipped=skipped,
+        repeats=repeats,
         starts=starts.possible,
     )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model.nodes import Layout
+
+if TYPE_CHECKING:
+    from mpigraft.core.model.nodes import Layout
 
 MAP_BY = ("core", "l3cache", "numa", "socket", "node")
 BIND_TO = ("core", "l3cache", "numa", "socket", "none")
@@ -24,6 +27,8 @@ def parse_layout(text: str, cores: int) -> Layout:
     written, launchers get the CPUs, of `2x8:core` and `2x8-core` too. More ranks times threads
     than `cores` of a node are not bound; raises UsageError where they were to be, and for other
     words."""
+    from mpigraft.core.model.nodes import Layout
+
     match = LAYOUT_PATTERN.fullmatch(text)
     numbers = [int(match[name] or 1) for name in ("nodes", "ranks", "threads")] if match else [0]
     if match is None or 0 in numbers:
