@@ -16,7 +16,9 @@
 
 enum {
     CLOCK_STEPS = 100, /* a batch is at least this many readings or steps of the clock long */
-    LEAST_SAMPLES = 9, /* whatever the budget: four disturbed ones leave the median alone */
+    LEAST_SAMPLES = 9, /* despite the budget: four disturbed ones leave the median alone */
+    LEAST_LONG = 5,    /* where so many samples would take more than LONG budgets */
+    LONG = 10,
     TRIES = 3,         /* before an operation is believed to be slow, a schedule to be good */
     FARTHEST = 4,      /* times a batch that are tried before an operation is believed slow, */
     PATIENCE = 5,      /* unless they take that many budgets */

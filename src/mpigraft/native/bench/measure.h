@@ -76,10 +76,12 @@ static struct schedule divide_budget(const struct options *options, long least, 
 {
     double each = larger(timed.clock / (double)least, 1e-12), overhead = timed.wall - timed.clock;
     double budget = 1e-3 * options->budget, most = (double)options->samples;
-    double samples = smaller(most, larger(LEAST_SAMPLES, budget / (2 * overhead)));
+    bool is_long = LEAST_SAMPLES * timed.wall > LONG * budget;
+    double fewest = is_long ? LEAST_LONG : LEAST_SAMPLES;
+    double samples = smaller(most, larger(fewest, budget / (2 * overhead)));
     double batch = (budget / samples - overhead) / each;
     if (batch < (double)least)
-        samples = smaller(most, larger(LEAST_SAMPLES, budget / timed.wall));
+        samples = smaller(most, larger(fewest, budget / timed.wall));
     batch = smaller(MOST_BATCH, larger((double)least, batch));
     return (struct schedule){(long)batch, (long)samples};
 }
