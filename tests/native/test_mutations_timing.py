@@ -21,7 +21,8 @@ ONLY = {
     "common/clock.h": ("examine_clock", "coarseness"),
     "bench/batch.h": (
         "CLOCK_STEPS", "LEAST_SAMPLES", "LEAST_LONG", "LONG", "TRIES", "FARTHEST", "PATIENCE",
-        "CHUNKS", "SCATTERED", "SLICE", "time_batch", "time_batch_as_osu", "run_batch", "take_samples",
+        "CHUNKS", "SCATTERED", "SLICE", "time_batch", "time_batch_as_osu",
+        "run_batch", "take_samples",
     ),
     "bench/measure.h": (
         "warm_up", "try_batch", "too_short", "divide_budget", "divide_iterations",

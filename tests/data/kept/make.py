@@ -128,7 +128,10 @@ def evidence_key(patch: pytest.MonkeyPatch) -> str:
 
 def graft_plan(folder: Path) -> m.GraftPlan:
     """A plan of files that say no more than their names."""
-    names = {name: name for name in ("libmpi", "dep", "help", "bench", "witness", "trace")}
+    names = {
+        name: name
+        for name in ("libmpi", "dep", "help", "bench", "witness", "trace", "mpigraft-probe")
+    }
     names |= {"gpu_select": GPU_SELECT, "relay": RELAY}
     files = {name: folder / file for name, file in names.items()}
     for name, path in files.items():
