@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from mpigraft.cli.common import console, out, tell
 from mpigraft.core.errors import MissingError
-from mpigraft.core.numbers import duration
 from mpigraft.core.text import fold
+from mpigraft.report import build_progress, proved_transports
 
 if TYPE_CHECKING:
     from mpigraft.build import BuildFolders, BuildPlan, BuildProgress
@@ -47,14 +47,12 @@ def check_built(plan: BuildPlan, folders: BuildFolders) -> None:
         machine, mpi = _discover(plan, folders)
     proofs: list[TransportProof] = []
     out(f"transports of {mpi.id}, two ranks on this node:")
-    width = max((len(offer.name) for offer in mpi.transports), default=0)
     with console(stderr=True).status("proving transports") as status:
         for proof in prove_transports(mpi, machine):
             status.update(f"proving transports: {proof.name} done")
             proofs.append(proof)
-    for proof in proofs:
-        head = f"  {proof.name:{width}}  {proof.outcome:17}  "
-        out("\n".join(fold(proof.why.partition("\n")[0], head, len(head))))
+    for line in proved_transports(mpi, proofs):
+        out(line)
     proven = {p.name: dict(p.settings) for p in proofs if p.outcome is ProofOutcome.PROVEN}
     if modules := write_transport_modules(plan, folders, proven):
         out(f"with the settings of one: module use {folders.settings}; module load ...")
@@ -107,21 +105,10 @@ class _Show:
         self.task = bar.add_task("starting EasyBuild", total=None)
 
     def __call__(self, now: BuildProgress) -> None:
-        text = describe_progress(now)
+        text = build_progress(now)
         if not self.bar.disable:
             spent = now.elapsed_s / (now.elapsed_s + now.left_s) if now.left_s >= 0 else 0.0
             total = 1.0 if now.left_s >= 0 else None
             self.bar.update(self.task, description=text, completed=spent, total=total)
         elif now.phase in SHOWN_IN_PIPE:
             tell(text)
-
-
-def describe_progress(now: BuildProgress) -> str:
-    """`[2/5] libfabric 2.1.0: building, about 12 min left`."""
-    head = f"[{now.number}/{now.count}] {now.package} {now.version}"
-    if now.phase == "kept":
-        return f"{head}: was built before"
-    parts = [now.phase] if now.phase else []
-    parts += [f"after {duration(now.elapsed_s)}"] if now.phase else []
-    parts += [f"about {duration(now.left_s)} left"] if now.left_s >= 0 else []
-    return f"{head}: {', '.join(parts)}" if parts else head

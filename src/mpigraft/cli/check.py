@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
@@ -96,7 +96,7 @@ def command(
     """
     from mpigraft.core.serialize import document
     from mpigraft.report import fit_lines, fits_table
-    from mpigraft.selection import FitRequest, cached_verdicts, fit_verdicts
+    from mpigraft.selection import FitRequest, cached_verdicts, describe_others, fit_verdicts
 
     replaced = read_replace(replace)
     mpi = _single_spec(specs or ())
@@ -122,16 +122,15 @@ def command(
     if verdicts is None:
         with console(stderr=True).status("reading the guest"):
             verdicts = fit_verdicts(request, here, mpis)
+    tried = [(one.fit, one.fitting) for one in verdicts.tried]
+    others = verdicts.others
+    instead = "" if verdicts.ok else describe_others(others.fits, others.fetch)
     if as_json:
         out(document(**as_document(verdicts)))
     elif mpi:
-        one = verdicts.tried[0]
-        text = fit_lines(one.fit, one.fitting, verdicts.own)
-        out("\n".join([*text, *_alternatives(verdicts)]))
+        out("\n".join(fit_lines(*tried[0], verdicts.own, instead)))
     else:
-        tried = [(one.fit, one.fitting) for one in verdicts.tried]
-        text = fits_table(verdicts.guest, tried, verdicts.unread)
-        out("\n".join([*text, *_alternatives(verdicts)]))
+        out("\n".join(fits_table(verdicts.guest, tried, verdicts.unread, instead)))
     return 0 if verdicts.ok else CheckFailed.exit_code
 
 
@@ -175,20 +174,3 @@ def as_document(verdicts: FitVerdicts) -> CheckDocument:
         "unread": list(verdicts.unread),
         "others": {"fit": list(verdicts.others.fits), "fetch": list(verdicts.others.fetch)},
     }
-
-
-def _alternatives(verdicts: FitVerdicts) -> Iterator[str]:
-    """Yield what fits in place of what does not."""
-    from mpigraft.report import fact_lines
-    from mpigraft.selection import describe_fits, describe_wheels
-
-    if verdicts.ok:
-        return
-    others = verdicts.others
-    yield ""
-    if others.fits:
-        yield from fact_lines("instead", describe_fits(others.fits))
-    else:
-        none = "no other MPI of this machine does"
-        more = f"; {describe_wheels(others.fetch)}" if others.fetch else ""
-        yield from fact_lines("instead", none + more)

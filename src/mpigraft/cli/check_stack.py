@@ -14,9 +14,9 @@ from mpigraft.cli.common import chosen_mpis, console, examine_machine, out, tell
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.numbers import duration
 from mpigraft.report import (
-    fact_lines,
+    own_mpi_line,
+    stack_answer_lines,
     stack_check_lines,
-    stack_checks_table,
     stack_document,
     stack_size,
 )
@@ -50,34 +50,15 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
         if injected := injected_verdicts(stack, here):
             return _report_injected(stack, injected, as_json=as_json)
         if not as_json:
-            out(f"{_below_own_mpi(stack)}: programs run on the stack's own MPI\n")
+            out(f"{own_mpi_line(stack)}\n")
     answer = _answer(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document
 
         out(document(**stack_document(stack, answer.verdicts, answer.unread)))
     else:
-        single = len(answer.verdicts) == 1
-        out(
-            "\n".join(
-                stack_check_lines(answer.verdicts[0])
-                if single
-                else stack_checks_table(stack, answer.verdicts)
-            )
-        )
-        for line in answer.unread:
-            out("\n".join(fact_lines("left out", line)))
+        out("\n".join(stack_answer_lines(stack, answer.verdicts, answer.unread)))
     return 0 if answer.ok or not (spec or machine) else CheckFailed.exit_code
-
-
-def _below_own_mpi(stack: Stack) -> str:
-    """Say what overrides have where they have no MPI: libfabric or UCX alone."""
-    from mpigraft.graft import read_override
-
-    active = [(slot.path, record) for slot in stack.slots if (record := read_override(slot).active)]
-    rows = (f"{', '.join(r.bindings)} of {r.mpi} injected in {path}" for path, r in active)
-    prove = f"; `mpigraft inject {stack.root} --verify` proves it"
-    return "; ".join(rows) + prove if active else "nothing injected"
 
 
 def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...]:

@@ -206,7 +206,6 @@ def judge(key: str, folder: str, failed: int) -> bool:
 
 def tell_finding(finding: Finding, more: str = "") -> None:
     """Print a finding to stderr; `more` goes on with what to do."""
-    parts = [f"mpigraft: {finding.message}"]
-    parts += [f"why it matters: {finding.why}"] if finding.why else []
-    parts += [f"what to do: {finding.fix}{more}"] if finding.fix else []
-    tell("\n".join(parts))
+    from mpigraft.report import finding_text
+
+    tell(finding_text(finding, more=more))

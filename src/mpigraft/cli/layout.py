@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -14,11 +13,8 @@ from mpigraft.cli.options import Gpus, Hosts, layout_option
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from mpigraft.core.model import Allocation, Cpu, Layout, Machine, Placement
+    from mpigraft.core.model import Allocation, Cpu, Layout, Machine, Placement, RenderedCommand
     from mpigraft.core.serialize import Keys
-    from mpigraft.launch import RenderedCommand
 
     LayoutKeys = Annotated[dict[str, Any], Layout, Keys(key=str)]
 
@@ -41,10 +37,6 @@ class LayoutDocument(TypedDict):
     masks: Sequence[Sequence[int]]  # CPUs of each rank of a node; empty: nothing is bound
     rank_gpus: Sequence[int]  # index of the GPU of each rank of a node; empty: none is chosen
     launchers: Sequence[RenderedCommand]
-
-
-LONG = 60  # a word of more characters is cut; --json has it whole
-SHOWN_LINES = 3  # of a file
 
 
 def command(
@@ -90,6 +82,7 @@ def command(
     """  # fmt: skip
     from mpigraft.core.model import Placement, layout_key, parse_layout
     from mpigraft.launch import assign_cpus, launchers_here, placement_for, render_launchers
+    from mpigraft.report import print_layout
 
     flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, None, None, False)
     if layout and (flags or per_node is not None):
@@ -110,7 +103,7 @@ def command(
     if as_json:
         out(_document(here, asked, placed, commands))
     else:
-        _show(console(), here, asked, placed, commands)
+        print_layout(console(), here, asked, placed, commands)
     return 0
 
 
@@ -143,49 +136,3 @@ def _document(
         launchers=commands,
     )
     return document(**keys)
-
-
-# ------------------------------------------------------------------ as text
-
-
-def _show(
-    console: Console,
-    machine: Machine,
-    layout: Layout | None,
-    placed: Placement,
-    commands: Sequence[RenderedCommand],
-) -> None:
-    from mpigraft.report import print_node
-
-    print_node(console, machine, layout, placed)
-    for one in commands:
-        console.print()
-        for line in _command_lines(one):
-            console.print(line, soft_wrap=True)
-
-
-def _command_lines(command: RenderedCommand) -> Iterator[str]:
-    """Yield a launcher's command, folded where a shell allows it; long words are cut."""
-    yield f"{command.launcher} ({command.mpi})" if command.mpi else command.launcher
-    if command.refused:
-        yield f"  cannot: {command.refused}"
-        return
-    for name, value in command.environment:
-        yield "  export " + _cut(f"{name}={shlex.quote(value)}")
-    line = "  "
-    for word in map(_cut, map(shlex.quote, command.words)):
-        if len(line) + len(word) > 76 and line.strip():
-            yield f"{line}\\"
-            line = "      "
-        line += f"{word} "
-    yield line.rstrip()
-    for name, text in command.files:
-        lines = text.splitlines()
-        yield f"  file {name}:"
-        yield from (f"      {_cut(line)}" for line in lines[:SHOWN_LINES])
-        if len(lines) > SHOWN_LINES:
-            yield f"      ... {len(lines)} lines"
-
-
-def _cut(word: str) -> str:
-    return word if len(word) <= LONG else f"{word[: LONG - 3]}..."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
@@ -27,9 +27,8 @@ from mpigraft.cli.common import (
 )
 from mpigraft.cli.options import Engine, EngineOptions
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.core.numbers import counted
 from mpigraft.core.write import write_whole
-from mpigraft.report import graft_plan_lines, mebibytes, stored_plans_lines
+from mpigraft.report import graft_plan_lines, pruned_lines, stored_plans_lines
 
 if TYPE_CHECKING:
     from mpigraft.core.model import GraftPlan
@@ -114,10 +113,12 @@ def command(
     if dry_run and not prune:
         raise UsageError.of("dry-run-alone")
     if prune:
-        out("\n".join(_pruned(guest, form, dry=dry_run)))
+        out(_pruned(guest, form, dry=dry_run))
         return
     if list_ or remove:
-        out("\n".join(_listed(form) if list_ else _removed(remove)))
+        from mpigraft.graft import remove_graft
+
+        out(_listed(form) if list_ else f"removed {remove_graft(remove).folder}")
         return
     if not guest or not mpi:
         raise UsageError.of("plan-incomplete")
@@ -202,25 +203,18 @@ def _as(form: str, plan: GraftPlan, ranks: int) -> str:
     return "\n".join(graft_plan_lines(plan, seat, ENGINES[plan.engine].shares(plan, seat)))
 
 
-def _listed(form: str) -> Iterator[str]:
+def _listed(form: str) -> str:
     from mpigraft.core.serialize import document
     from mpigraft.graft import disk_usage, graft_folders
 
     plans = sorted(graft_folders(), key=lambda one: -one.used)
     disk = disk_usage()
     if form == "json":
-        yield document(**PlansDocument(plans=plans, disk=disk))
-        return
-    if not plans:
-        yield "no plans are stored"
-        return
-    yield from stored_plans_lines(plans)
-    yield ""
-    number = counted(len(plans), "plan")
-    yield f"{number}, {mebibytes(disk)} on disk; copies that plans share are stored once"
+        return document(**PlansDocument(plans=plans, disk=disk))
+    return "\n".join(stored_plans_lines(plans, disk))
 
 
-def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
+def _pruned(days: str, form: str, *, dry: bool) -> str:
     from mpigraft.core.serialize import document
     from mpigraft.graft import prune_grafts
 
@@ -233,23 +227,8 @@ def _pruned(days: str, form: str, *, dry: bool) -> Iterator[str]:
     done = prune_grafts(limit, dry=dry)
     if form == "json":
         row = PrunedDocument(removed=done.removed, busy=done.busy, freed=done.freed, dry_run=dry)
-        yield document(**row)
-        return
-    if done.removed:
-        yield from stored_plans_lines(done.removed)
-        yield ""
-    if done.busy:
-        keys = ", ".join(one.key[:12] for one in done.busy)
-        yield f"kept, as a job writes its records there: {keys}"
-    verb = "would be removed" if dry else "removed"
-    number = counted(len(done.removed), "plan")
-    yield f"{number} {verb}, {mebibytes(done.freed)}: unused for {limit:g} days"
-
-
-def _removed(key: str) -> Iterator[str]:
-    from mpigraft.graft import remove_graft
-
-    yield f"removed {remove_graft(key).folder}"
+        return document(**row)
+    return "\n".join(pruned_lines(done, limit, dry=dry))
 
 
 def _write(path: Path, text: str, *, executable: bool) -> None:

@@ -109,9 +109,9 @@ def command(
         job.requested_job(asked, program, "profile"), _tracing(waits=waits, sites=sites)
     )
     if dry_run:
-        from mpigraft.cli.run import rendered
+        from mpigraft.run import job_script
 
-        out("\n".join(rendered(planned)), exact=True)
+        out(job_script(planned, os.environ), exact=True)
         return 0
     code, profile = job.prove_and_collect(
         planned, lambda folder, code: _collect(planned, folder, code, top)

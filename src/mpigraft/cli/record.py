@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,9 +51,9 @@ def command(
     tracing = Tracing(("record", f"budget={budget}"))
     planned = job.decide_job(job.requested_job(asked, program, "record"), tracing)
     if dry_run:
-        from mpigraft.cli.run import rendered
+        from mpigraft.run import job_script
 
-        out("\n".join(rendered(planned)), exact=True)
+        out(job_script(planned, os.environ), exact=True)
         return 0
     code, data = job.prove_and_collect(planned, lambda folder, _: _collect(planned, folder))
     if data is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,9 +81,9 @@ def command(
     program = _program(spec, machine, file.provenance.abi)
     planned = job.decide_job(replace(spec, program=(program, prepared, *words)), machine=machine)
     if dry_run:
-        from mpigraft.cli.run import rendered
+        from mpigraft.run import job_script
 
-        out("\n".join(rendered(planned)), exact=True)
+        out(job_script(planned, os.environ), exact=True)
         return 0
     for note in file.provenance.notes:
         tell(f"mpigraft: {record}: {note}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from mpigraft.cli.common import Json, flag, out, settings, tell
 from mpigraft.core.errors import MissingError
-from mpigraft.core.numbers import counted, duration
+from mpigraft.core.numbers import counted
 
 if TYPE_CHECKING:
-    from mpigraft.bench import ShareStatus, SubmissionStatus
+    from mpigraft.bench import SubmissionStatus
     from mpigraft.core.model import Finding, SubmissionRecord
 
 
@@ -23,8 +23,6 @@ class StatusDocument(TypedDict):
     scheduler_silent: str  # why the scheduler did not answer; empty: it did
     findings: Sequence[Finding]  # files of the store that could not be read
 
-
-SHOWN = 5  # findings, and words of a list of hosts
 
 
 def command(
@@ -49,6 +47,7 @@ def command(
     from mpigraft.cli.submit import find
     from mpigraft.core.serialize import document
     from mpigraft.launch import job_states
+    from mpigraft.report import submission_lines
     from mpigraft.store import Store
 
     store = Store(settings(ctx).store)
@@ -68,7 +67,7 @@ def command(
         return
     if silent:
         tell(silent)
-    out("\n".join(lines(status, silent=bool(silent))))
+    out("\n".join(submission_lines(status, silent=bool(silent))))
 
 
 def _cancel(record: SubmissionRecord, jobs: Sequence[str]) -> None:
@@ -84,47 +83,3 @@ def _cancel(record: SubmissionRecord, jobs: Sequence[str]) -> None:
             tell(f"cancelled {state} {counted(len(own), 'job')}: {', '.join(own)}")
     if not any(status.state in (JobState.PENDING, JobState.RUNNING) for status in states.values()):
         tell(f"no job of {record.name} waits or runs")
-
-
-def lines(status: SubmissionStatus, *, silent: bool = False) -> Iterator[str]:
-    record = status.record
-    jobs, nodes = counted(record.shares, "job"), counted(record.nodes, "node")
-    yield f"{record.name} ({record.campaign[:8]}), {jobs} of {nodes} by {record.scheduler}"
-    if not status.planned:
-        yield "  not planned yet: the first job to start does that"
-    for share in status.shares:
-        yield f"  share {share.share}/{record.shares}  {_share(share, silent)}"
-    for finding, times in status.findings[:SHOWN]:
-        yield f"  {times} x {finding.code}: {finding.message.partition(chr(10))[0]}"
-    if len(status.findings) > SHOWN:
-        yield f"  and {len(status.findings) - SHOWN} other failures: `mpigraft results show`"
-    short = record.campaign[:8]
-    if all(share.done for share in status.shares):
-        yield f"done: `mpigraft compare {short}`"
-    elif status.open and not silent:
-        yield f"`mpigraft submit --resume {short}` submits what was cut off"
-
-
-def _share(share: ShareStatus, silent: bool) -> str:
-    from mpigraft.core.hostlist import fold_hosts
-    from mpigraft.launch import waiting_reason
-
-    made = counted(share.launches, "launch")
-    where = f" on {fold_hosts(share.nodes.split(','), SHOWN)}" if share.nodes else ""
-    if share.done:
-        waits = share.status.state == "pending"
-        rest = (share.job, *share.behind) if waits else share.behind
-        idle = f"; queued with nothing left to do: {', '.join(rest)}" if rest else ""
-        return f"done: {made}{where}{idle}"
-    if not share.job:
-        return "not submitted"
-    state = "state not known" if silent else str(share.status.state)
-    word = f" ({share.status.word})" if share.status.word.lower() != state else ""
-    word += " again after it ran" if share.requeued else ""
-    reason = f", {share.status.reason}" if share.status.reason else ""
-    if share.status.state == "pending" and (words := waiting_reason(share.status.reason)):
-        reason += f": {words}"
-    left = f", {share.left} left" if share.left else ""
-    eta = "" if share.left_s is None else f", about {duration(share.left_s)}"
-    then = f"; then {', '.join(share.behind)}" if share.behind else ""
-    return f"job {share.job} {state}{word}{reason}{where}: {made}{left}{eta}{then}"

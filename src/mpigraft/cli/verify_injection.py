@@ -17,8 +17,13 @@ from mpigraft.core.errors import (
     TransportMismatch,
     UsageError,
 )
-from mpigraft.core.text import labelled
-from mpigraft.report import StackCheckRow, check_document, proof_lines, stack_check_lines
+from mpigraft.report import (
+    StackCheckRow,
+    check_document,
+    finding_text,
+    fitting_lines,
+    proof_lines,
+)
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
@@ -32,6 +37,8 @@ if TYPE_CHECKING:
         StackGuest,
     )
     from mpigraft.run import InjectionProof
+
+EVIDENCE = 8  # lines of a finding
 
 
 class ProofDocument(TypedDict):
@@ -181,9 +188,6 @@ def _newer(
     return newer_content(active, plan, override.folder(active.number))
 
 
-# ------------------------------------------------------------------ what is printed
-
-
 def _document(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> ProofDocument:
     """Return the document of what was verified."""
     proofs = [one.proof for one in verified]
@@ -196,25 +200,10 @@ def _document(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> 
 
 
 def _show(verified: Sequence[_Verified], verdicts: Sequence[StackCheck]) -> None:
-    from mpigraft.graft import Fate
-
     for one in verified:
         if one.proof:
             out("\n".join(proof_lines(one.proof, one.why)))
         for finding in (*(one.proof.findings if one.proof else ()), *one.drift):
-            _tell(finding)
-    for verdict in verdicts:
-        if verdict.ok:
-            fits = f"{verdict.count(Fate.FITS)} load it, and nothing else differs"
-            if accepted := verdict.count(Fate.ACCEPTED):
-                fits += f"; {accepted} accepted by --except"
-            out("\n".join(labelled("programs", fits, column=12)))
-        else:
-            out("\n".join(["", *stack_check_lines(verdict)]))
-
-
-def _tell(finding: Finding) -> None:
-    lines = [f"mpigraft: {finding.message}", *(f"  {line}" for line in finding.evidence[:8])]
-    lines += [f"why it matters: {finding.why}"] if finding.why else []
-    lines += [f"what to do: {finding.fix}"] if finding.fix else []
-    tell("\n".join(lines))
+            tell(finding_text(finding, EVIDENCE))
+    if verdicts:
+        out("\n".join(fitting_lines(verdicts)))

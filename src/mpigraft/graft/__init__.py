@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.folder.folders import PLAN_FILE as PLAN_FILE
     from mpigraft.graft.folder.folders import RANKS_FOLDER as RANKS_FOLDER
     from mpigraft.graft.folder.folders import GraftFolder as GraftFolder
+    from mpigraft.graft.folder.folders import Pruned as Pruned
     from mpigraft.graft.folder.folders import disk_usage as disk_usage
     from mpigraft.graft.folder.folders import graft_environment as graft_environment
     from mpigraft.graft.folder.folders import graft_folder as graft_folder

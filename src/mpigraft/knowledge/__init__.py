@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.reader import as_written as as_written
     from mpigraft.knowledge.reader import described as described
     from mpigraft.knowledge.reader import load_document as load_document
-    from mpigraft.knowledge.reader import load_rows as load_rows
     from mpigraft.knowledge.reader import read_rows as read_rows
     from mpigraft.knowledge.reader import rules_of as rules_of
     from mpigraft.knowledge.reader import toml as toml
+    from mpigraft.knowledge.reasons import waiting_reason as waiting_reason
     from mpigraft.knowledge.sonames import Binding as Binding
     from mpigraft.knowledge.sonames import BindingRow as BindingRow
     from mpigraft.knowledge.sonames import RoleRow as RoleRow

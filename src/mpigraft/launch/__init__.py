@@ -12,7 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.launch.command import engine_context as engine_context
     from mpigraft.launch.command import prepare_launch as prepare_launch
-    from mpigraft.launch.describe import RenderedCommand as RenderedCommand
     from mpigraft.launch.describe import launchers_here as launchers_here
     from mpigraft.launch.describe import render_launchers as render_launchers
     from mpigraft.launch.gpu_select import encode_word as encode_word
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from mpigraft.launch.launchers.select import split_reason as split_reason
     from mpigraft.launch.placement import assign_cpus as assign_cpus
     from mpigraft.launch.placement import placement_for as placement_for
-    from mpigraft.launch.schedulers.reasons import waiting_reason as waiting_reason
     from mpigraft.launch.schedulers.registry import SCHEDULERS as SCHEDULERS
     from mpigraft.launch.schedulers.registry import cancel_jobs as cancel_jobs
     from mpigraft.launch.schedulers.registry import find_scheduler as find_scheduler

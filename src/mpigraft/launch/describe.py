@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
@@ -17,6 +16,7 @@ from mpigraft.core.model import (
     MpiInstall,
     Order,
     Placement,
+    RenderedCommand,
     Scope,
     cores_of,
 )
@@ -31,18 +31,6 @@ FAMILIES = {"prrte": Family.OPENMPI, "orte": Family.OPENMPI, "hydra": Family.MPI
 SCHEDULERS = {"srun": "slurm", "flux": "flux"}
 PROGRAMS = {"prrte": "mpirun", "orte": "mpirun", "hydra": "mpiexec", "pals": "mpiexec"}
 GPU_SELECT = Path("mpigraft-gpu-select")
-
-
-@dataclass(frozen=True, slots=True)
-class RenderedCommand:
-    """A launcher's command line for a layout; `refused` says why it has none."""
-
-    launcher: str
-    mpi: str  # family; empty: any
-    environment: tuple[tuple[str, str], ...] = pairs_field()
-    words: tuple[str, ...] = ()
-    files: tuple[tuple[str, str], ...] = pairs_field()  # name, text
-    refused: str = ""
 
 
 def launchers_here(machine: Machine) -> tuple[str, ...]:

@@ -18,9 +18,11 @@ WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 PROGRAMS = 4  # that a line names
 
 
-def fit_lines(fit: Fit, fitting: Sequence[str], own: GuestMpi | None = None) -> Iterator[str]:
+def fit_lines(
+    fit: Fit, fitting: Sequence[str], own: GuestMpi | None = None, instead: str = ""
+) -> Iterator[str]:
     """Describe one check in full, the worst part first, with the programs that would fit alone and
-    the guest's own MPI."""
+    the guest's own MPI; `instead` is what fits in its place."""
     from mpigraft.graft import NOT_CHECKED
 
     yield f"fits: {'yes' if fit.ok else 'no'}"
@@ -41,6 +43,13 @@ def fit_lines(fit: Fit, fitting: Sequence[str], own: GuestMpi | None = None) -> 
         if part.level == "info":
             word = "" if part.message.startswith(NOT_CHECKED) else WORDS[part.level]
             yield from fold(printable(f"{part.name:13}{part.message}"), f"{word:10}", 23)
+    yield from _instead(instead)
+
+
+def _instead(text: str) -> Iterator[str]:
+    if text:
+        yield ""
+        yield from fact_lines("instead", text)
 
 
 def _guest(guest: GuestLabel) -> str:
@@ -77,13 +86,25 @@ def finding_lines(finding: Finding) -> Iterator[str]:
         yield from fact_lines("  fix", finding.fix)
 
 
+def finding_text(finding: Finding, evidence: int = 0, more: str = "") -> str:
+    """Write a finding as a message on stderr, with some lines of its evidence; `more` goes on with
+    what to do."""
+    parts = [f"mpigraft: {finding.message}", *(f"  {line}" for line in finding.evidence[:evidence])]
+    parts += [f"why it matters: {finding.why}"] if finding.why else []
+    parts += [f"what to do: {finding.fix}{more}"] if finding.fix else []
+    return "\n".join(parts)
+
+
 def fact_lines(label: str, text: str) -> list[str]:
     """Lay out one fact behind its label."""
     return labelled(label, printable(text), column=10)  # a guest's names: line breaks too
 
 
-def fits_table(guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str]) -> Iterator[str]:
-    """Describe each MPI in a line: yes, or the first thing in the way; then those unread."""
+def fits_table(
+    guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str], instead: str = ""
+) -> Iterator[str]:
+    """Describe each MPI in a line: yes, or the first thing in the way; then those unread, and what
+    fits `instead`."""
     yield f"fits: {sum(fit.ok for fit, _ in tried)} of {len(tried)} MPIs"
     yield ""
     yield from fact_lines("guest", _guest(guest))
@@ -97,6 +118,7 @@ def fits_table(guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str])
         yield from fact_lines("left out", line)
     yield ""
     yield "--mpi SPEC says more of one of them"
+    yield from _instead(instead)
 
 
 def _reason(fit: Fit, fitting: Sequence[str]) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold, join_some, printable
 from mpigraft.report.table import list_rows
 
 if TYPE_CHECKING:
     from mpigraft.core.model import EngineContext, EnvRow, GraftPlan
-    from mpigraft.graft import GraftFolder
+    from mpigraft.graft import GraftFolder, Pruned
 
 MIB = 1 << 20
 
@@ -54,8 +55,31 @@ def _environment(rows: tuple[EnvRow, ...]) -> Iterator[str]:
         yield from fold(f"dropped {drops}", rest=8)
 
 
-def stored_plans_lines(plans: Sequence[GraftFolder]) -> Iterator[str]:
-    """Lay out a row for each stored plan."""
+def stored_plans_lines(plans: Sequence[GraftFolder], disk: int) -> Iterator[str]:
+    """Lay out a row for each stored plan, and the bytes of all on `disk`."""
+    if not plans:
+        yield "no plans are stored"
+        return
+    yield from _rows(plans)
+    yield ""
+    number = counted(len(plans), "plan")
+    yield f"{number}, {mebibytes(disk)} on disk; copies that plans share are stored once"
+
+
+def pruned_lines(done: Pruned, days: float, *, dry: bool) -> Iterator[str]:
+    """Describe what was removed, or would be, as no job used it for `days`; and what was kept."""
+    if done.removed:
+        yield from _rows(done.removed)
+        yield ""
+    if done.busy:
+        keys = ", ".join(one.key[:12] for one in done.busy)
+        yield f"kept, as a job writes its records there: {keys}"
+    verb = "would be removed" if dry else "removed"
+    number = counted(len(done.removed), "plan")
+    yield f"{number} {verb}, {mebibytes(done.freed)}: unused for {days:g} days"
+
+
+def _rows(plans: Sequence[GraftFolder]) -> Iterator[str]:
     rows = []
     for one in plans:
         used = "now" if one.jobs else _age(one.used)

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, TypedDict
 
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.text import join_some, labelled, printable
+from mpigraft.report.stack_check import stack_check_lines
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
-    from mpigraft.graft import GenerationRecord, InstalledOverride, OverridePlan, Slot
+    from mpigraft.graft import (
+        GenerationRecord,
+        InstalledOverride,
+        OverridePlan,
+        Slot,
+        StackCheck,
+    )
     from mpigraft.run import InjectionProof
 
 
@@ -80,29 +87,27 @@ def override_lines(plan: OverridePlan) -> Iterator[str]:
     override = read_override(plan.slot)
     number = max((r.number for r in override.generations), default=0) + 1
     active = override.active
-    yield from labelled("MPI", printable(plan.mpi), column=12)
-    yield from labelled("override", printable(plan.slot.path), column=12)
+    yield from labelled("MPI", printable(plan.mpi))
+    yield from labelled("override", printable(plan.slot.path))
     now = f"generation {active.number}: {active.content}" if active else "the stack's own MPI"
-    yield from labelled("now", now, column=12)
+    yield from labelled("now", now)
     same = active is not None and active.key == plan.key
     then = f"the same; generation {override.current} stays" if same else f"generation {number}"
-    yield from labelled("then", then, column=12)
-    yield from labelled("found as", ", ".join(plan.bindings), column=12)
+    yield from labelled("then", then)
+    yield from labelled("found as", ", ".join(plan.bindings))
     if absent := absent_names(active, plan):
-        yield from labelled("no longer", absent, column=12)
+        yield from labelled("no longer", absent)
     hidden = [c for c in plan.copies if c.edit and c.name.startswith("mpi/")]
     data = [c for c in plan.copies if not c.edit]
     names = [Path(c.name).name for c in hidden]
-    yield from labelled(
-        "hidden", f"{len(hidden)} libraries: {join_some(names, 6, ', ')}", column=12
-    )
-    yield from labelled("data", f"{len(data)} files", column=12)
-    yield from labelled("sets", ", ".join(name for name, _ in plan.environment), column=12)
+    yield from labelled("hidden", f"{len(hidden)} libraries: {join_some(names, 6, ', ')}")
+    yield from labelled("data", f"{len(data)} files")
+    yield from labelled("sets", ", ".join(name for name, _ in plan.environment))
     try:
         refuse_unfit(override, plan)
     except (CheckFailed, MissingError) as error:
-        yield from labelled("problem", printable(error.message), column=12)
-        yield from labelled("fix", printable(error.fix), column=12)
+        yield from labelled("problem", printable(error.message))
+        yield from labelled("fix", printable(error.fix))
 
 
 def absent_names(active: GenerationRecord | None, plan: OverridePlan) -> str:
@@ -137,21 +142,33 @@ def overrides_document(
 
 def proof_lines(proof: InjectionProof, why: str) -> Iterator[str]:
     """Describe what a program proved of a generation, and `why` it was this program."""
-    yield from labelled("program", printable(f"{proof.program} ({why})"), column=12)
-    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"), column=12)
-    yield from labelled("mapped", printable(proof.libmpi), column=12)
-    yield from labelled(
-        "version", " ".join(proof.library_version.partition("\n")[0].split()), column=12
-    )
+    yield from labelled("program", printable(f"{proof.program} ({why})"))
+    yield from labelled("MPI", printable(f"{proof.mpi}, generation {proof.generation}"))
+    yield from labelled("mapped", printable(proof.libmpi))
+    yield from labelled("version", " ".join(proof.library_version.partition("\n")[0].split()))
     alone = ", and without a launcher" if proof.alone else ""
-    yield from labelled("started", f"on two ranks{alone}", column=12)
+    yield from labelled("started", f"on two ranks{alone}")
     if proof.imported:
         text = f"`import mpi4py.MPI` of {', '.join(proof.imported)}"
-        yield from labelled("imported", printable(text), column=12)
+        yield from labelled("imported", printable(text))
     if proof.spawns:
-        yield from labelled("spawned", f"MPI_Comm_spawn {' and '.join(proof.spawns)}", column=12)
+        yield from labelled("spawned", f"MPI_Comm_spawn {' and '.join(proof.spawns)}")
     ran = proof.transport or "the MPI's own choice; --transport NAME proves one"
-    yield from labelled("transport", printable(ran), column=12)
+    yield from labelled("transport", printable(ran))
+
+
+def fitting_lines(verdicts: Sequence[StackCheck]) -> Iterator[str]:
+    """Describe which programs load what is injected, and in full where some do not."""
+    from mpigraft.graft import Fate
+
+    for verdict in verdicts:
+        if verdict.ok:
+            fits = f"{verdict.count(Fate.FITS)} load it, and nothing else differs"
+            if accepted := verdict.count(Fate.ACCEPTED):
+                fits += f"; {accepted} accepted by --except"
+            yield from labelled("programs", fits)
+        else:
+            yield from ("", *stack_check_lines(verdict))
 
 
 def generation_lines(

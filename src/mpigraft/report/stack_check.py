@@ -124,6 +124,27 @@ def stack_size(stack: Stack) -> str:
     return f"{stack.root}: {files}; {programs} of {modules} {need} MPI"
 
 
+def own_mpi_line(stack: Stack) -> str:
+    """Describe what overrides have where they have no MPI: libfabric or UCX alone."""
+    from mpigraft.graft import read_override
+
+    active = [(slot.path, record) for slot in stack.slots if (record := read_override(slot).active)]
+    rows = (f"{', '.join(r.bindings)} of {r.mpi} injected in {path}" for path, r in active)
+    prove = f"; `mpigraft inject {stack.root} --verify` proves it"
+    text = "; ".join(rows) + prove if active else "nothing injected"
+    return f"{text}: programs run on the stack's own MPI"
+
+
+def stack_answer_lines(
+    stack: Stack, verdicts: Sequence[StackCheck], unread: Sequence[str]
+) -> Iterator[str]:
+    """Describe a single check in full, several in a table; then the MPIs that were not read."""
+    single = len(verdicts) == 1
+    yield from stack_check_lines(verdicts[0]) if single else stack_checks_table(stack, verdicts)
+    for line in unread:
+        yield from fact_lines("left out", line)
+
+
 def stack_check_lines(verdict: StackCheck) -> Iterator[str]:
     """Describe one check: the answer, a summary by module, then what is wrong."""
     from mpigraft.graft import Fate

@@ -37,14 +37,18 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    gap: int = 1  # spaces before a column that is set to the right; others have two
+    gap: int = 1  # spaces before a column that is set to the right
+    before: int = 2  # and before others
 
     def padded(self, signs: Signs = words.VERDICT_SIGNS) -> Iterator[tuple[str, ...]]:
         """Lay the heads and the rows out for a terminal: texts that joined make a line, each as
         wide as its column, with the space before it."""
         rows = [tuple(column.head for column in self.columns)]
         rows += [tuple(printable(cell_text(cell, signs)) for cell in row) for row in self.rows]
-        gaps = ["", *(" " * self.gap if column.right else "  " for column in self.columns[1:])]
+        gaps = [
+            "",
+            *(" " * (self.gap if column.right else self.before) for column in self.columns[1:]),
+        ]
         texts_of = zip(*rows, strict=True)
         layout = [
             (gap, ">" if column.right else "<", max(column.width, *map(len, texts)))

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from mpigraft.run.injection.proof import prove_injection as prove_injection
     from mpigraft.run.injection.proof import source_places as source_places
     from mpigraft.run.plan import Job as Job
-    from mpigraft.run.plan import job_records as job_records
     from mpigraft.run.plan import plan_job as plan_job
-    from mpigraft.run.plan import prepare_job as prepare_job
     from mpigraft.run.proof import proof_step as proof_step
     from mpigraft.run.proof import prove_job as prove_job
+    from mpigraft.run.script import job_script as job_script
     from mpigraft.run.transport_proofs import ProofOutcome as ProofOutcome
     from mpigraft.run.transport_proofs import TransportProof as TransportProof
     from mpigraft.run.transport_proofs import prove_transports as prove_transports

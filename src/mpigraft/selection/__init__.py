@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     from mpigraft.selection.configurations import make_configuration as make_configuration
     from mpigraft.selection.configurations import make_configurations as make_configurations
     from mpigraft.selection.configurations import reached_nodes as reached_nodes
-    from mpigraft.selection.fit_alternatives import describe_fits as describe_fits
-    from mpigraft.selection.fit_alternatives import describe_wheels as describe_wheels
+    from mpigraft.selection.fit_alternatives import describe_others as describe_others
     from mpigraft.selection.fit_alternatives import drop_forbidden_fixes as drop_forbidden_fixes
     from mpigraft.selection.fit_alternatives import fetchable_mpis as fetchable_mpis
     from mpigraft.selection.fit_alternatives import fitting_mpis as fitting_mpis
     from mpigraft.selection.fit_alternatives import suggest_mpis as suggest_mpis
     from mpigraft.selection.fit_of_mpis import FitRequest as FitRequest
-    from mpigraft.selection.fit_of_mpis import FitVerdicts as FitVerdicts
     from mpigraft.selection.fit_of_mpis import cached_verdicts as cached_verdicts
     from mpigraft.selection.fit_of_mpis import fit_verdicts as fit_verdicts
     from mpigraft.selection.layouts import requested_layouts as requested_layouts

@@ -58,19 +58,22 @@ def fitting_mpis(
 def suggest_mpis(no: MpigraftError, fits: Sequence[str], fetches: Sequence[str]) -> None:
     """Name the alternatives in a refusal. What fits was checked; what can be fetched was not, and
     is judged by the content of its wheel."""
+    instead = describe_others(fits, fetches)
+    if not no.fix:
+        no.fix = instead
+    else:
+        no.fix = f"{instead}; else {no.fix}" if fits else f"{no.fix}; {instead}"
+
+
+def describe_others(fits: Sequence[str], fetches: Sequence[str]) -> str:
+    """Describe what fits in place of what does not, or what fetches one: `--mpi openmpi@4.1.8 fits,
+    which was checked; so does openmpi@4.1.4`."""
     if fits:
-        no.fix = f"{describe_fits(fits)}; else {no.fix}" if no.fix else describe_fits(fits)
-        return
-    none = "no other MPI of this machine does"
+        more = fits[1:MOST]
+        others = f"; so {'does' if len(more) == 1 else 'do'} {', '.join(more)}" if more else ""
+        return f"--mpi {fits[0]} fits, which was checked{others}"
     wheels = f"; {describe_wheels(fetches)}" if fetches else ""
-    no.fix = f"{no.fix}; {none}{wheels}" if no.fix else f"{none}{wheels}"
-
-
-def describe_fits(fits: Sequence[str]) -> str:
-    """`--mpi openmpi@4.1.8 fits, checked here; so does openmpi@4.1.4`."""
-    more = fits[1:MOST]
-    others = f"; so {'does' if len(more) == 1 else 'do'} {', '.join(more)}" if more else ""
-    return f"--mpi {fits[0]} fits, which was checked{others}"
+    return f"no other MPI of this machine does{wheels}"
 
 
 def describe_wheels(commands: Sequence[str]) -> str:

@@ -16,7 +16,6 @@ import mpigraft
 from mpigraft.bench import submission
 from mpigraft.bench.submission import parse_duration, plan_submission, submission_status
 from mpigraft.cli.main import run_command
-from mpigraft.cli.status import lines as status_lines
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
     Allocation,
@@ -32,6 +31,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import plain
 from mpigraft.launch.hosts.allocation import THIS_HOST
+from mpigraft.report import submission_lines
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.store import Store, Writer
 from tests.builders.configuration import a_machine
@@ -142,7 +142,7 @@ def test_each_share_says_where_it_is_and_how_much_is_left(tmp_path: Path) -> Non
 def test_a_share_on_thousands_of_nodes_takes_one_line(tmp_path: Path) -> None:
     hosts = tuple(f"nid{number:06}" for number in range(4096))
     store = kept(tmp_path, on("41", "1/2", hosts=hosts), on("42", "2/2", hosts=hosts[::2]))
-    told = list(status_lines(submission_status(store, RECORD, {})))
+    told = list(submission_lines(submission_status(store, RECORD, {})))
     assert any(" on nid[000000-004095]" in line for line in told)
     assert any(" on nid000000,nid000002," in line and " and 2043 more" in line for line in told)
 
@@ -163,7 +163,7 @@ def test_a_job_that_waits_again_is_not_taken_for_one_that_never_ran(tmp_path: Pa
     waits = JobStatus(JobState.PENDING, "PENDING", "BeginTime")
     status = submission_status(store, RECORD, {"41": waits, "42": waits})
     assert [share.requeued for share in status.shares] == [True, False]
-    again, first = list(status_lines(status))[2:4]
+    again, first = list(submission_lines(status))[2:4]
     assert shows(again, "job 41 pending", "BeginTime")
     assert shows(first, "job 42 pending", "BeginTime")
     ended = {"41": JobStatus(JobState.ENDED, "PREEMPTED"), "42": RUNS}
@@ -195,7 +195,7 @@ def test_a_chain_goes_on_by_itself_and_its_share_is_no_one_elses(tmp_path: Path)
     late = submission_status(store, RECORD, {**states, "41": JobStatus(JobState.ENDED, "TIMEOUT")})
     assert (late.shares[0].job, late.shares[0].behind) == ("9", ("100",))
     assert late.open == ()
-    told = "\n".join(status_lines(submission_status(store, RECORD, states)))
+    told = "\n".join(submission_lines(submission_status(store, RECORD, states)))
     assert shows(told, "job 41 running", "n41,n9", "0 launches", "4 left", "9", "100")
     assert shows(told, "done", "0 launches", "n42,n9", "nothing left", 43)
 

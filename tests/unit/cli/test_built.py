@@ -8,7 +8,8 @@ import pytest
 
 import mpigraft.build
 from mpigraft.build import BuildFolders, BuildProgress
-from mpigraft.cli.built import build_all, describe_progress
+from mpigraft.cli.built import build_all
+from mpigraft.report import build_progress
 from tests.builders.easybuilds import a_plan
 from tests.builders.messages import shows
 
@@ -31,7 +32,7 @@ NOW = BuildProgress("libfabric", "2.1.0", 2, 5)
     ],
 )
 def test_progress_in_words(now: BuildProgress, text: str) -> None:
-    assert describe_progress(now) == text
+    assert build_progress(now) == text
 
 
 def test_an_interrupt_says_what_stays(

@@ -15,7 +15,16 @@ from hypothesis import given
 import mpigraft
 from mpigraft.cli import main
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Machine, Placement, parse_layout
+from mpigraft.core.model import (
+    Allocation,
+    Cpu,
+    Gpu,
+    Layout,
+    Machine,
+    Placement,
+    RenderedCommand,
+    parse_layout,
+)
 from mpigraft.core.text import WIDTH
 from mpigraft.discovery import inventory
 from mpigraft.launch import describe
@@ -93,7 +102,7 @@ def test_each_core_is_drawn_once_and_no_line_is_too_long(cpu: Cpu, layout: Layou
 # ------------------------------------------------------------------ words
 
 
-def said(machine: Machine, text: str, *kinds: str) -> dict[str, describe.RenderedCommand]:
+def said(machine: Machine, text: str, *kinds: str) -> dict[str, RenderedCommand]:
     layout = parse_layout(text, machine.cpu.cores)
     placed = layouts.assign_cpus(layout, machine.cpu, machine.gpus)
     nodes = some_nodes(layout)

@@ -9,6 +9,7 @@ from mpigraft.core.model.grafts import GraftPlan
 from mpigraft.core.model.machine import MpiInstall
 from mpigraft.core.model.nodes import LaunchedBy
 from mpigraft.core.model.vocabulary import EnvRow, Kind, Peer
+from mpigraft.core.serialize import pairs_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +124,15 @@ class Launch:
     decided: tuple[tuple[str, str | None], ...] = ()
     # As `files`: the script of what ranks start with MPI_Comm_spawn, on whose path they rely.
     children: tuple[tuple[Path, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedCommand:
+    """A launcher's command line for a layout; `refused` says why it has none."""
+
+    launcher: str
+    mpi: str  # family; empty: any
+    environment: tuple[tuple[str, str], ...] = pairs_field()
+    words: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = pairs_field()  # name, text
+    refused: str = ""

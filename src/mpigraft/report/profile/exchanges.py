@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import printable
-from mpigraft.report.profile.text import Table, percent, seconds, size
+from mpigraft.report.profile.text import percent, seconds, size, table
 from mpigraft.trace import Exchange, Phase
 
 END = 2**63  # of calls: those that a rank has
@@ -20,13 +20,12 @@ def exchange_lines(program: str, exchanges: Sequence[Exchange]) -> list[str]:
     if not exchanges:
         return [f"{printable(program)}: no all-to-all exchange in which every rank took part"]
     rows = [_row(one) for one in exchanges[:SHOWN]]
-    table = Table("", HEADS, (*rows, OSU))
     first = exchanges[0]
     return [
         f"{printable(program)}: {counted(len(exchanges), 'all-to-all exchange')}, "
         f"{seconds(first.time_s)} of a rank in the first",
         "",
-        *(line.rstrip() for line in table.lines()),
+        *table("", HEADS, [*rows, OSU]).lines(),
         "",
         "rank    bytes that a rank sends in a call, on average",
         "empty   blocks of no bytes; silent: pairs of ranks that never send any",
@@ -52,8 +51,7 @@ def _row(one: Exchange) -> tuple[str, ...]:
 def phase_lines(phases: Sequence[Phase]) -> list[str]:
     """Give the phases that `replay --phase` takes, with their time on rank 0."""
     rows = tuple((str(one.number), seconds(one.time_s), _calls(one)) for one in phases)
-    table = Table("", ("phase", "time", "calls of rank 0"), rows)
-    return [line.rstrip() for line in table.lines()]
+    return table("", ("phase", "time", "calls of rank 0"), rows).lines()
 
 
 def _calls(phase: Phase) -> str:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from mpigraft.core.numbers import counted
-from mpigraft.report.profile.text import Table
+from mpigraft.report.profile.text import table
 
 HEADS = ("step", "ratio", "95 %", "change", "95 %", "p", "")
 
@@ -17,9 +17,9 @@ def ladder_lines(document: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for name, rows in groupby(document["steps"], key=lambda row: str(row["configuration"])):
         every = [*rows]
-        table = Table("", HEADS, tuple(_row(row) for row in every))
+        rows_of = table("", HEADS, map(_row, every))
         lines += [f"{name} over {document['baseline']}: time in Alltoallv", ""]
-        lines += [*(line.rstrip() for line in table.lines()), "", _answer(every), ""]
+        lines += [*rows_of.lines(), "", _answer(every), ""]
     if not lines:
         return ["one configuration has values: there is no ratio"]
     return [*lines, "A ratio below 1: faster than the baseline. change: this ratio over that of "

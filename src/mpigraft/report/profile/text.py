@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.numbers import counted, number
 from mpigraft.core.text import WIDTH, fold, join_some, printable
+from mpigraft.report.table import Column, Table
 from mpigraft.trace import OWN, PeerTraffic, Profile, RankUse, Routine
 
 NAMED = 3  # routines in the first line
@@ -19,26 +19,13 @@ SHOWN = 8  # ranks and hosts that a line names
 NONE = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of text below heads; the first `left` columns are set to the left."""
-
-    caption: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left: int = 1
-
-    def lines(self) -> list[str]:
-        """Lay it out with one space between columns, so that it fits 80."""
-        whole = (self.heads, *(tuple(map(printable, row)) for row in self.rows))
-        widths = [max(map(len, texts)) for texts in zip(*whole, strict=True)]
-        return [
-            " ".join(
-                f"{text:<{width}}" if k < self.left else f"{text:>{width}}"
-                for k, (text, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in whole
-        ]
+def table(
+    caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]], left: int = 1
+) -> Table:
+    """Make a table with one space between columns, so that it fits 80; the first `left` columns
+    are set to the left."""
+    columns = (Column(head, right=k >= left) for k, head in enumerate(heads))
+    return Table(caption, tuple(columns), tuple(rows), before=1)
 
 
 def headline(profile: Profile, width: int = 0) -> str:
@@ -62,8 +49,8 @@ def headline(profile: Profile, width: int = 0) -> str:
 def profile_lines(profile: Profile, top: int = 10) -> list[str]:
     """Return all of a profile; of each table the `top` rows."""
     lines = [headline(profile, WIDTH), *_about(profile)]
-    for table in tables(profile, top):
-        lines += ["", table.caption, *table.lines()]
+    for one in tables(profile, top):
+        lines += ["", one.caption, *one.lines()]
     if profile.sites:
         lines += ["", *_sites(profile, top)]
     return [line.rstrip() for line in lines]
@@ -134,7 +121,7 @@ def _routines(profile: Profile, routines: list[Routine], total: int) -> Table:
         ))  # fmt: skip
     heads = ("routine", "run time", "min", "avg", "max", "imbal", "calls", "bytes", "mean")
     more = f", {len(routines)} of {total}" if len(routines) < total else ""
-    return Table(f"routines of MPI{more}: share of run time, time of a rank", heads, tuple(rows))
+    return table(f"routines of MPI{more}: share of run time, time of a rank", heads, rows)
 
 
 def _waits(profile: Profile, routines: list[Routine]) -> Table:
@@ -147,7 +134,7 @@ def _waits(profile: Profile, routines: list[Routine]) -> Table:
         shares = (profile.share(waited), profile.share(moved))
         rows.append((_name(one.name), *map(percent, shares), part))
     heads = ("routine", "waiting", "moving", "waiting of its time")
-    return Table("waiting for others apart from moving data", heads, tuple(rows))
+    return table("waiting for others apart from moving data", heads, rows)
 
 
 def _sizes(routines: list[Routine]) -> Table:
@@ -162,7 +149,7 @@ def _sizes(routines: list[Routine]) -> Table:
                 size(part.bytes), percent(of_it) + (" est." if part.estimated else ""),
             ))  # fmt: skip
     heads = ("routine", "message", "messages", "bytes", "of its time")
-    return Table("sizes of messages", heads, tuple(rows))
+    return table("sizes of messages", heads, rows)
 
 
 def _peers(peers: tuple[PeerTraffic, ...], top: int) -> Table:
@@ -173,7 +160,7 @@ def _peers(peers: tuple[PeerTraffic, ...], top: int) -> Table:
     )
     more = f", {top} of {len(peers)}" if len(peers) > top else ""
     heads = ("ranks", "kind", "messages", "bytes")
-    return Table(f"pairs of ranks that exchange most{more}", heads, rows, left=2)
+    return table(f"pairs of ranks that exchange most{more}", heads, rows, left=2)
 
 
 def _sites(profile: Profile, top: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpigraft.launch.schedulers.reasons import waiting_reason
+from mpigraft.knowledge.reasons import waiting_reason
 
 
 @pytest.mark.parametrize(

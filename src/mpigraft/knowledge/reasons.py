@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
-from mpigraft.knowledge import load_rows
+from mpigraft.knowledge.reader import load_rows
 
 
 @dataclass(frozen=True, slots=True)
