@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,16 +30,6 @@ EVERY_S = 5.0  # between lines of progress in a pipe
 PARTS = ("mpi", "libfabric", "ucx")  # what an override may hold
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    verdicts: tuple[StackCheck, ...]
-    unread: tuple[str, ...]  # MPIs that could not be checked, with the reason
-
-    @property
-    def ok(self) -> bool:
-        return any(verdict.ok for verdict in self.verdicts)
-
-
 def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool) -> int:
     """Check the MPI that was named under the stack at a path; without one, what is injected there
     now, or if nothing is, all of the machine."""
@@ -51,14 +40,15 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
             return _report_injected(stack, injected, as_json=as_json)
         if not as_json:
             out(f"{own_mpi_line(stack)}\n")
-    answer = _answer(stack, chosen_mpis(spec, here), here, machine)
+    verdicts, unread = _verdicts(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document
 
-        out(document(**stack_document(stack, answer.verdicts, answer.unread)))
+        out(document(**stack_document(stack, verdicts, unread)))
     else:
-        out("\n".join(stack_answer_lines(stack, answer.verdicts, answer.unread)))
-    return 0 if answer.ok or not (spec or machine) else CheckFailed.exit_code
+        out("\n".join(stack_answer_lines(stack, verdicts, unread)))
+    fits = any(verdict.ok for verdict in verdicts)
+    return 0 if fits or not (spec or machine) else CheckFailed.exit_code
 
 
 def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...]:
@@ -103,10 +93,14 @@ def read_named_stack(path: str) -> Stack:
     return stack
 
 
-def _answer(stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path | None) -> _Answer:
+def _verdicts(
+    stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path | None
+) -> tuple[list[StackCheck], list[str]]:
+    """Check each MPI; those that could not be, with the reason."""
     from mpigraft.graft import check_stack
 
-    verdicts, unread = [], []
+    verdicts: list[StackCheck] = []
+    unread: list[str] = []
     for mpi in mpis:
         try:
             abi = _abi(mpi, here, machine)
@@ -119,7 +113,7 @@ def _answer(stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path
             unread.append(f"{mpi}: {error.message}")
     if not verdicts:
         raise MissingError.of("nothing-to-check", why="; ".join(unread), alternatives="")
-    return _Answer(tuple(verdicts), tuple(unread))
+    return verdicts, unread
 
 
 def _abi(mpi: str, here: MachineFacts, machine: Path | None) -> MpiAbi:

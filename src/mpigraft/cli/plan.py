@@ -116,9 +116,7 @@ def command(
         out(_pruned(guest, form, dry=dry_run))
         return
     if list_ or remove:
-        from mpigraft.graft import remove_graft
-
-        out(_listed(form) if list_ else f"removed {remove_graft(remove).folder}")
+        out(_listed(form) if list_ else _removed(remove))
         return
     if not guest or not mpi:
         raise UsageError.of("plan-incomplete")
@@ -212,6 +210,12 @@ def _listed(form: str) -> str:
     if form == "json":
         return document(**PlansDocument(plans=plans, disk=disk))
     return "\n".join(stored_plans_lines(plans, disk))
+
+
+def _removed(key: str) -> str:
+    from mpigraft.graft import remove_graft
+
+    return f"removed {remove_graft(key).folder}"
 
 
 def _pruned(days: str, form: str, *, dry: bool) -> str:

@@ -24,7 +24,6 @@ class StatusDocument(TypedDict):
     findings: Sequence[Finding]  # files of the store that could not be read
 
 
-
 def command(
     ctx: typer.Context,
     campaign: Annotated[

@@ -20,7 +20,6 @@ from mpigraft.core.model import (
     Scope,
     cores_of,
 )
-from mpigraft.core.serialize import pairs_field
 from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers.hardware import in_order

@@ -1,7 +1,7 @@
 """A comparison for people: terminal, Markdown, JSON, HTML.
 
 Takes a store and a campaign; makes `ReportData`, and text of it. Prints; writes no results.
-`html/` and `figures/` make the page, `paper/` figures for a paper.
+`html/` makes the pages, `paper/` figures for a paper.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mpigraft.report.campaign_plan import campaign_plan_lines as campaign_plan_lines
     from mpigraft.report.contents import load_report as load_report
     from mpigraft.report.fail_on import refuse_slower as refuse_slower
-    from mpigraft.report.fit import fact_lines as fact_lines
     from mpigraft.report.fit import finding_text as finding_text
     from mpigraft.report.fit import fit_lines as fit_lines
     from mpigraft.report.fit import fits_table as fits_table
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
     from mpigraft.report.injection import overrides_document as overrides_document
     from mpigraft.report.injection import proof_lines as proof_lines
     from mpigraft.report.json import render_json as render_json
-    from mpigraft.report.layout import print_layout as print_layout
     from mpigraft.report.machine import machine_document as machine_document
     from mpigraft.report.machine import machine_lines as machine_lines
     from mpigraft.report.markdown import render_markdown as render_markdown
+    from mpigraft.report.node_drawing import print_layout as print_layout
     from mpigraft.report.overtime.across import Across as Across
     from mpigraft.report.overtime.history import History as History
     from mpigraft.report.overtime.page import render_history as render_history

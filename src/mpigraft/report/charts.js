@@ -13,7 +13,6 @@ const Charts = (() => {
     i: ["·", "inconclusive", "ring", "open"],
     n: ["", "no verdict", "ring", "open"],
   };
-  const DASHES = [null, "7 3", "2 3", "8 3 2 3", "14 4", "14 3 2 3 2 3", "4 5", "1 5", "5 2 1 2", "20 3 2 3"];
   const [VALUE, RATIO, LOW, HIGH, CALL, ROUNDS, NEEDED] = [0, 1, 2, 3, 4, 5, 6];
   const state = { baseline: data.baseline, hidden: new Set(), isolated: null };
   const names = data.order;
@@ -148,7 +147,7 @@ const Charts = (() => {
   const faded = (name) => (state.isolated !== null && state.isolated !== name ? " dim" : "");
   const curve = (name, inner) => tag("g", { class: `curve ${ink(name)}${faded(name)}`, "data-name": names.indexOf(name) }, inner);
 
-  const dashes = (name) => DASHES[data.names[name].variant % DASHES.length];
+  const dashes = (name) => data.names[name].dash || null;
 
   // A mark of Plot with a class of ours; one of a configuration is faded and clicked with its others.
   const styled = (klass, options, name) => ({ ...options, render: (index, scales, values, size, context, next) => {
@@ -264,7 +263,7 @@ const Charts = (() => {
     const columns = Math.max(1, Math.floor(width / wide));
     const parts = shown.map((name, i) => {
       const [x, y] = [(i % columns) * wide + 4, top + 18 * Math.floor(i / columns)];
-      return curve(name, tag("path", { d: `M${x} ${y}h22`, class: "line", "stroke-dasharray": DASHES[data.names[name].variant % DASHES.length] }) + text(x + 27, y + 4, label(name), { class: "name" }));
+      return curve(name, tag("path", { d: `M${x} ${y}h22`, class: "line", "stroke-dasharray": dashes(name) }) + text(x + 27, y + 4, label(name), { class: "name" }));
     });
     return [parts.join(""), 18 * Math.ceil(shown.length / columns) + 8];
   }

@@ -1,13 +1,24 @@
-"""A node as a person sees it: sockets, NUMA domains, caches and cores, with ranks and GPUs."""
+"""What `layout` shows: a node with its sockets, caches and cores, ranks and GPUs, and the command
+of each launcher."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpigraft.core.cpuset import format_cpus
-from mpigraft.core.model import Core, Cpu, Gpu, Layout, Machine, Placement, cores_of
+from mpigraft.core.model import (
+    Core,
+    Cpu,
+    Gpu,
+    Layout,
+    Machine,
+    Placement,
+    RenderedCommand,
+    cores_of,
+)
 from mpigraft.core.text import WIDTH, fold
 from mpigraft.knowledge import nearest_cpus
 
@@ -17,6 +28,9 @@ if TYPE_CHECKING:
 FREE, SHARED, NEXT = ".", "+", "|"
 SMALL = 6  # caches of fewer cores are side by side
 NODE_LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
+LONG = 60  # a word of a command of more characters is cut; --json has it whole
+SHOWN_LINES = 3  # of a file
+COMMAND = 76  # columns of a line of a command
 STYLES = ("cyan", "magenta", "yellow", "green", "blue", "red")  # of ranks, in turn
 
 
@@ -150,3 +164,45 @@ def node_ranks(placement: Placement) -> list[str]:
     per_line = max(1, WIDTH // width)
     lines = [words[n : n + per_line] for n in range(0, len(words), per_line)]
     return ["".join(f"{word:{width}}" for word in line).rstrip() for line in lines]
+
+
+def print_layout(
+    console: Console,
+    machine: Machine,
+    layout: Layout | None,
+    placed: Placement,
+    commands: Sequence[RenderedCommand],
+) -> None:
+    """Print a node, then the command of each launcher."""
+    print_node(console, machine, layout, placed)
+    for one in commands:
+        console.print()
+        for line in _command_lines(one):
+            console.print(line, soft_wrap=True)
+
+
+def _command_lines(command: RenderedCommand) -> Iterator[str]:
+    """Yield a launcher's command, folded where a shell allows it; long words are cut."""
+    yield f"{command.launcher} ({command.mpi})" if command.mpi else command.launcher
+    if command.refused:
+        yield f"  cannot: {command.refused}"
+        return
+    for name, value in command.environment:
+        yield "  export " + _cut(f"{name}={shlex.quote(value)}")
+    line = "  "
+    for word in map(_cut, map(shlex.quote, command.words)):
+        if len(line) + len(word) > COMMAND and line.strip():
+            yield f"{line}\\"
+            line = "      "
+        line += f"{word} "
+    yield line.rstrip()
+    for name, text in command.files:
+        lines = text.splitlines()
+        yield f"  file {name}:"
+        yield from (f"      {_cut(line)}" for line in lines[:SHOWN_LINES])
+        if len(lines) > SHOWN_LINES:
+            yield f"      ... {len(lines)} lines"
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= LONG else f"{word[: LONG - 3]}..."

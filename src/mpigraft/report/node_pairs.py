@@ -9,10 +9,10 @@ from typing import Any
 from mpigraft.analysis import Pair, PairMatrix, direction_phrase, pair_matrices
 from mpigraft.core import numbers
 from mpigraft.core.text import printable
+from mpigraft.report import heat
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures import heat
-from mpigraft.report.figures.heat import STEPS
 from mpigraft.report.findings import labels
+from mpigraft.report.heat import STEPS
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.table import Figure
 

@@ -10,7 +10,7 @@ from typing import Any
 from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.hostlist import fold_hosts
-from mpigraft.core.model import GuestKind, Replace
+from mpigraft.core.model import GuestKind, Origin, Replace
 from mpigraft.core.text import join_some
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
@@ -153,3 +153,17 @@ def _libraries(content: dict[str, Any]) -> Iterator[str]:
         library = content.get(key)
         if isinstance(library, dict) and library.get("version"):
             yield f"{name} {library['version']}"
+
+
+def caption(data: ReportData) -> str:
+    """`Measured on 2 nodes with AMD EPYC 7763, network cxi 200G; mpich@5.0.2 with libfabric
+    2.1.0.`; empty where nothing is known."""
+    if data.campaign is None:
+        return ""
+    if data.comparison.origin is Origin.IMPORT:
+        plan = document(data.campaign.plan)
+        machine, about = (redact(str(plan.get(key) or "")) for key in ("machine", "about"))
+        place = f"Measured on {machine} (imported)" if machine else "Imported"
+        return f"{place}{'; ' * bool(about)}{about}." if machine or about else ""
+    parts = [", ".join(node_type(data)), versions(data)]
+    return f"Measured on {'; '.join(filter(None, parts))}." if parts[0] else ""

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.analysis.pairs.matrices import PairMatrix, pair_matrices
-from mpigraft.report import node_pairs
+from mpigraft.report import heat, node_pairs
 from mpigraft.report.contents import ReportData
-from mpigraft.report.figures import heat
 from mpigraft.report.html import page as html
 from tests.builders.messages import shows
 from tests.builders.reports import links, named

@@ -26,7 +26,6 @@ from mpigraft.report.paper.drawing import Style, draw
 from mpigraft.report.paper.figures import WIDTHS, render_figures
 from mpigraft.report.paper.panels import Curve, Dot, Panel, PaperFigure, paper_figures
 from mpigraft.report.scaling import cards
-from mpigraft.report.wording import words
 from tests.builders.messages import matches, shows
 from tests.builders.reports import olivia, small_data
 
@@ -310,13 +309,6 @@ def test_layouts_that_differ_in_one_number_make_a_view(
     groups = tuple(replace(data.comparison.groups[0], layout=layout) for layout in layouts)
     (card,) = cards(replace(data.comparison, groups=groups))
     assert [(view.axis, view.series) for view in card.views] == views
-
-
-def test_paper_and_page_draw_the_same_dashes() -> None:
-    script = (Path(words.__file__).parents[1] / "charts.js").read_text(encoding="utf-8")
-    match = re.search(r"const DASHES = (\[[^\]]*\]);", script)
-    assert match is not None
-    assert tuple(dash or "" for dash in json.loads(match[1])) == words.DASHES
 
 
 # ------------------------------------------------------------------ what is missing

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpigraft.core.model import Origin
-from mpigraft.report import captions, hardware_peaks
+from mpigraft.report import hardware_peaks, software
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
 from mpigraft.report.hardware_peaks import Peaks
@@ -111,12 +111,12 @@ def test_a_machine_that_says_nothing_has_no_peak(machine: str) -> None:
     data = small_data()
     data = replace(data, allocations=(replace(data.allocations[0], machine=machine),))
     assert hardware_peaks.known(data) == Peaks()
-    assert shows(captions.caption(data), "Measured", "1 node")
+    assert shows(software.caption(data), "Measured", "1 node")
 
 
 def test_a_caption_has_node_type_network_and_versions() -> None:
     data = networked(device("BS_200G"), device("BS_200G"))
-    text = captions.caption(data)
+    text = software.caption(data)
     assert shows(text, "Measured", "1 node", "7763", "2", "BS_200G")
     assert shows(text, "mpich@5.0.1", "libfabric", "2.1.0")
 
@@ -128,9 +128,9 @@ def test_of_an_import_the_machine_is_all_that_is_known() -> None:
     campaign = replace(data.campaign, origin=Origin.IMPORT, plan=plan)
     comparison = replace(data.comparison, origin=Origin.IMPORT)
     data = replace(data, campaign=campaign, comparison=comparison)
-    assert captions.caption(data) == "Measured on olivia (imported)."
+    assert software.caption(data) == "Measured on olivia (imported)."
     assert data.campaign is not None
     plan = json.dumps(json.loads(data.campaign.plan) | {"about": "GH200, Slingshot 11"})
     described = replace(data, campaign=replace(data.campaign, plan=plan))
-    assert shows(captions.caption(described), "GH200", "Slingshot 11")
-    assert captions.caption(replace(data, campaign=None)) == ""
+    assert shows(software.caption(described), "GH200", "Slingshot 11")
+    assert software.caption(replace(data, campaign=None)) == ""

@@ -228,8 +228,8 @@ def test_the_baseline_is_one_of_the_names_whose_styles_are_those_of_the_key() ->
     groups = (group, *data.comparison.groups[1:])
     names = figures(replace(data, comparison=replace(data.comparison, groups=groups)))["names"]
     assert BASELINE in names
-    styles = labels.styles([*names])
-    assert {name: (row["hue"], row["variant"]) for name, row in names.items()} == styles
+    for name, (hue, variant) in labels.styles([*names]).items():
+        assert (names[name]["hue"], names[name]["dash"]) == (hue, labels.dash(variant))
 
 
 # ------------------------------------------------------------------ a page for others

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from mpigraft.bench import benchmark_command
 from mpigraft.core.env import redact
 from mpigraft.core.model import Origin
-from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import has_curve
 from mpigraft.report.html import overview
 from mpigraft.report.html.document import chart
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.scaling import Card, View
+from mpigraft.report.software import caption
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section
 

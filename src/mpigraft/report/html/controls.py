@@ -6,7 +6,6 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.markup import Html, el, foreign
 from mpigraft.report.scaling import Card
 from mpigraft.report.wording import labels
-from mpigraft.report.wording.words import DASHES
 
 
 def controls(data: ReportData, cards: tuple[Card, ...]) -> Html | None:
@@ -46,9 +45,7 @@ def controls(data: ReportData, cards: tuple[Card, ...]) -> Html | None:
 def _choice(name: str, place: int, style: tuple[int, int], *, base: bool) -> Html:
     """Render a box to show it, its line in the charts, and a button that fades all others."""
     hue, variant = style
-    line = el(
-        "path", d="M1 6h30", class_="line", stroke_dasharray=DASHES[variant % len(DASHES)] or None
-    )
+    line = el("path", d="M1 6h30", class_="line", stroke_dasharray=labels.dash(variant) or None)
     key = el(
         "svg", el("g", line, class_=f"curve {'base' if base else f'hue{hue}'}"),
         width=32, height=12, viewBox="0 0 32 12", aria_hidden="true",

@@ -13,7 +13,6 @@ from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import Cause, Measured, Origin
 from mpigraft.report import node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
-from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
 from mpigraft.report.findings import report_findings
@@ -24,7 +23,7 @@ from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.redaction import hide_folders, hosts_of, redactor, users_of
 from mpigraft.report.scaling import Card, cards
-from mpigraft.report.software import guest_roles, node_type
+from mpigraft.report.software import caption, guest_roles, node_type
 from mpigraft.report.table import Figure
 from mpigraft.report.tables import baseline_table
 from mpigraft.report.wording import words

@@ -13,7 +13,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData
 from mpigraft.report.paper.panels import paper_figures
-from mpigraft.report.wording import labels, words
+from mpigraft.report.wording import labels
 
 WIDTHS = {"page": 7.16, "column": 3.5}  # in inches: IEEE's; Elsevier's and ACM's are wider
 INK = "#1c1f23"
@@ -52,5 +52,5 @@ def _style(data: ReportData) -> tuple[dict[str, str], dict[str, str], dict[str, 
     short = {n: redact(printable(label)) for n, label in labels.short(names).items()}
     styles = labels.styles(names)
     inks = {name: INK if name == baseline else HUES[hue] for name, (hue, _) in styles.items()}
-    dashes = {name: words.DASHES[v % len(words.DASHES)] for name, (_, v) in styles.items()}
+    dashes = {name: labels.dash(v) for name, (_, v) in styles.items()}
     return short, inks, dashes

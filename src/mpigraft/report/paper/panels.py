@@ -14,7 +14,6 @@ from mpigraft.core.env import redact
 from mpigraft.core.model import Origin, Verdict
 from mpigraft.core.text import printable
 from mpigraft.report import hardware_peaks
-from mpigraft.report.captions import caption
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import (
     Bands,
@@ -26,6 +25,7 @@ from mpigraft.report.curves import (
     sizes_of,
 )
 from mpigraft.report.scaling import Card, View, cards, missing_places
+from mpigraft.report.software import caption
 from mpigraft.report.wording.counts import Section
 
 NEAR = 5  # a peak so many times above the highest value would flatten all curves

@@ -21,6 +21,7 @@ from mpigraft.report.profile.text import (
     count,
     headline,
     percent,
+    routine_figures,
     seconds,
     size,
     size_range,
@@ -91,17 +92,12 @@ def _routines(profile: Profile) -> Html:
     rows = []
     for one, share in zip(used, shares, strict=True):
         waited = profile.share(one.waited_s)
-        spread = one.spread
-        figures = (spread.low, spread.mean, spread.high) if spread else (None, None, None)
-        uneven = spread.imbalance if spread else None
-        mean = one.bytes / one.calls if one.bytes is not None and one.calls else None
         length = None if share is None else share / largest
         part = 0.0 if waited is None else waited / largest
         rows.append(table_row(
             foreign(one.name), bar(length, part), percent(share),
             *((percent(waited),) if profile.waits else ()),
-            *map(seconds, figures), "-" if uneven is None else f"{100 * uneven:.0f} %",
-            count(one.calls), size(one.bytes), size(mean),
+            *routine_figures(one),
         ))  # fmt: skip
     waits = ("waiting",) if profile.waits else ()
     heads = ("routine", "", "of run time", *waits, "min", "avg", "max", "imbalance", "calls",

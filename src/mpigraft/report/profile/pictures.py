@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mpigraft.report.figures.heat import grid_picture, legend
+from mpigraft.report.heat import grid_picture, legend
 from mpigraft.report.html.document import chart
 from mpigraft.report.markup import Html, el, join, table, table_row
 from mpigraft.report.profile.text import seconds, size

@@ -110,18 +110,23 @@ def tables(profile: Profile, top: int) -> Iterator[Table]:
 def _routines(profile: Profile, routines: list[Routine], total: int) -> Table:
     rows = []
     for one in routines:
-        spread = one.spread
-        times = (spread.low, spread.mean, spread.high) if spread else (None, None, None)
-        uneven = spread.imbalance if spread else None
-        mean = one.bytes / one.calls if one.bytes is not None and one.calls else None
-        rows.append((
-            _name(one.name), percent(profile.routine_share(one.name, one.time_s)),
-            *map(seconds, times), NONE if uneven is None else f"{100 * uneven:.0f} %",
-            count(one.calls), size(one.bytes), size(mean),
-        ))  # fmt: skip
+        share = percent(profile.routine_share(one.name, one.time_s))
+        rows.append((_name(one.name), share, *routine_figures(one)))
     heads = ("routine", "run time", "min", "avg", "max", "imbal", "calls", "bytes", "mean")
     more = f", {len(routines)} of {total}" if len(routines) < total else ""
     return table(f"routines of MPI{more}: share of run time, time of a rank", heads, rows)
+
+
+def routine_figures(one: Routine) -> tuple[str, ...]:
+    """Write the least, mean and most time of a rank, imbalance, calls, bytes, bytes of a call."""
+    spread = one.spread
+    times = (spread.low, spread.mean, spread.high) if spread else (None, None, None)
+    uneven = spread.imbalance if spread else None
+    mean = one.bytes / one.calls if one.bytes is not None and one.calls else None
+    return (
+        *map(seconds, times), NONE if uneven is None else f"{100 * uneven:.0f} %",
+        count(one.calls), size(one.bytes), size(mean),
+    )  # fmt: skip
 
 
 def _waits(profile: Profile, routines: list[Routine]) -> Table:

@@ -11,6 +11,9 @@ ID = re.compile(
     r"(?:(?P<own>.+):)?(?P<family>[\w-]+)(?:@[^/]*)?/(?P<transport>[^@+\[]*)(?:@(?P<into>[^+\[]*))?"
 )
 VERSION = re.compile(r"@[^/@]*(?=/)")
+DASHES = (  # of lines, by variant
+    *("", "7 3", "2 3", "8 3 2 3", "14 4", "14 3 2 3 2 3", "4 5", "1 5", "5 2 1 2", "20 3 2 3"),
+)
 FAMILIES = ("openmpi", "mpich", "intel", "cray-mpich", "mvapich")
 
 
@@ -52,10 +55,15 @@ def styles(names: Sequence[str]) -> dict[str, tuple[int, int]]:
     return styles_of
 
 
+def dash(variant: int) -> str:
+    """Return the dashes of a line, empty for a solid one."""
+    return DASHES[variant % len(DASHES)]
+
+
 def looks(named: Mapping[str, str]) -> dict[str, dict[str, object]]:
-    """Return the label, hue and variant of each configuration, as charts take them."""
+    """Return the label, hue and dashes of each configuration, as charts take them."""
     return {
-        name: {"label": named[name], "hue": hue, "variant": variant}
+        name: {"label": named[name], "hue": hue, "dash": dash(variant)}
         for name, (hue, variant) in styles(sorted(named)).items()
     }
 

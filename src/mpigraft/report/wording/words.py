@@ -58,10 +58,6 @@ def is_unrequested(evidence: Evidence, proof: Proof) -> bool:
     )
 
 
-# Of lines, as in charts.js.
-DASHES = (
-    *("", "7 3", "2 3", "8 3 2 3", "14 4", "14 3 2 3 2 3", "4 5", "1 5", "5 2 1 2", "20 3 2 3"),
-)
 COUNTERS = {  # of wires.py: what a person has to know of each
     "netdev": "netdev, which does not see RDMA",
     "infiniband": "the port's own counter",
