@@ -86,6 +86,15 @@ def mutants(source: str, only: Collection[str]) -> Iterator[Mutant]:
                 yield Mutant(name, owner, changed)
 
 
+def every(module: ModuleType, but: Collection[str] = ()) -> Collection[str]:
+    """The functions, methods and constants of a module that can be changed, without `but`."""
+    assert module.__file__
+    parts = _parts(ast.parse(Path(module.__file__).read_text()))
+    known = {owner for owner, part in parts if any(_count(node) for node in _code(part))}
+    assert known >= {*but}, f"unknown among {but}"
+    return known - {*but}
+
+
 def survivors(module: ModuleType, only: Collection[str], checks: Collection[Check]) -> list[str]:
     """Names of the mutants that every check passed. Raises AssertionError when there was none
     to try, or when the checks fail on the module as it is. Each core tries its share, in a fork

@@ -9,7 +9,7 @@ import pytest
 from mpigraft.core import fingerprint
 from mpigraft.graft.injection import contents, fixpoint, plan, private_names, simulation
 from tests.mutation.checks import checks
-from tests.mutation.mutator import survivors
+from tests.mutation.mutator import every, survivors
 from tests.unit.graft import (
     test_injection,
     test_injection_details,
@@ -70,7 +70,7 @@ SAME = {
         (contents, INJECTION, WHOLE),
         (simulation, INJECTION, SIMULATION),
         (plan, (test_plan,), PLAN),
-        (fingerprint, (test_plan,), ("file_fingerprint",)),
+        (fingerprint, (test_plan,), every(fingerprint)),
     ],
     ids=["fixpoint", "names", "contents", "simulation", "plan", "fingerprint"],
 )
