@@ -151,6 +151,7 @@ def test_a_mismatch_says_why_and_what_to_do() -> None:
     silent = replace(by_wire, proof=replace(by_wire.proof, says="", sign=""))
     (alone,) = judge._mismatches("asked", [silent], ())
     assert matches(alone, "wire-contradiction", reason=by_wire.reason, **told)
+    assert alone.message.endswith(by_wire.reason)
     assert alone.evidence == ()
 
 
