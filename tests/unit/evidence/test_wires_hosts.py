@@ -78,7 +78,7 @@ def test_a_lane_that_one_host_of_many_did_not_take_is_not_proven() -> None:
     assert heard.by_wire
     assert heard.proof.standing is ProofStatus.CONTRADICTED
     assert heard.proof.lane == "tcp in part"
-    assert shows(heard.reason, "hardly any", "e0", "1 MiB")
+    assert shows(heard.reason, "a node", "hardly any", "e0", "1 MiB")
     assert heard_of(of_hosts(SHARES, LONG), "bytes").proof.standing is ProofStatus.PROVEN
 
 
@@ -151,7 +151,7 @@ def test_one_part_that_a_host_sent_another_way_is_enough() -> None:
     )
     silent = TrafficFinding(proof=Proof(made.peer, made.kind, ProofStatus.PROVEN, "tcp", "a line"))
     heard = _with_wire(silent, {"bytes"}, wire_state(made, FAR), made)
-    assert shows(heard.reason, "hardly any", "e0", "1 MiB")
+    assert shows(heard.reason, "a node", "hardly any", "e0", "1 MiB")
     near = replace(made, peer=Peer.ON_NODE)
     said = wire_state(near, frozenset({Peer.ON_NODE}))
     assert said is Wire.SPLIT
