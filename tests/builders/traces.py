@@ -1,4 +1,4 @@
-"""Node files of traced ranks, as native/trace/node_file.h lays them out."""
+"""Node files of traced ranks, as native/trace/slot.h lays them out."""
 
 from __future__ import annotations
 

@@ -19,16 +19,12 @@ pytestmark = [pytest.mark.mpi, pytest.mark.long]
 LIMIT_S = 2.0  # of a scenario; those that pass take hundredths of a second
 ONLY = {
     "common/clock.h": ("examine_clock", "coarseness"),
-    "bench/batch.h": (
-        "CLOCK_STEPS", "LEAST_SAMPLES", "LEAST_LONG", "LONG", "TRIES", "FARTHEST", "PATIENCE",
-        "CHUNKS", "SCATTERED", "SLICE", "time_batch", "time_batch_as_osu",
-        "run_batch", "take_samples",
-    ),
     "bench/measure.h": (
+        "CLOCK_STEPS", "LEAST_SAMPLES", "LEAST_LONG", "LONG", "TRIES", "FARTHEST", "PATIENCE",
+        "CHUNKS", "SCATTERED", "SLICE", "time_batch", "time_batch_as_osu", "run_batch",
+        "take_samples",
         "warm_up", "try_batch", "too_short", "divide_budget", "divide_iterations",
         "make_schedule", "reduce_samples", "scattered", "misjudged", "measure_size",
-    ),
-    "bench/overlap.h": (
         "time_computation", "steps_of", "typical", "overlap_of", "average", "measure_overlap",
     ),
     "bench/output.h": ("messages_of", "in_unit", "figure_of"),

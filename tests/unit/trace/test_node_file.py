@@ -34,8 +34,8 @@ FULL = ARank(
 
 
 def test_the_layout_is_that_of_the_header() -> None:
-    """Each struct has the length that a C compiler gives the one of node_file.h."""
-    header = (ROOT / "src/mpigraft/native/trace/node_file.h").read_text(encoding="utf-8")
+    """Each struct has the length that a C compiler gives the one of slot.h."""
+    header = (ROOT / "src/mpigraft/native/trace/slot.h").read_text(encoding="utf-8")
     widths = {"uint32_t": 4, "int32_t": 4, "uint64_t": 8, "int64_t": 8, "double": 8, "char": 1}
     consts = {"SITE_FRAMES": 8}
     sizes = {}

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "mpi_functions.h"
 #include "../common/check.h"
@@ -140,18 +139,6 @@ static size_t largest_size(const struct world *world, struct run *run)
     return none ? 0 : size;
 }
 
-/* Ranks that do not take part wait without a spin, so they take nothing from those that do. */
-static void wait_asleep(void)
-{
-    MPI_Request request;
-    OK(MPI_Ibarrier(MPI_COMM_WORLD, &request));
-    for (int done = 0; !done;) {
-        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-        if (!done)
-            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-    }
-}
-
 static void finish_together(void)
 {
     MPI_Request request;
@@ -240,7 +227,7 @@ static void run_hosts(struct bench *bench, const struct selection *selection)
         finish_together();
         OK(MPI_Comm_free(&hosts));
     } else {
-        wait_asleep();
+        wait_idle(MPI_COMM_WORLD); /* takes nothing from those that measure */
     }
 }
 
@@ -268,7 +255,7 @@ static void run_benchmark(struct bench *bench, const struct selection *selection
         finish_together();
         OK(MPI_Comm_free(&comm));
     } else {
-        wait_asleep();
+        wait_idle(MPI_COMM_WORLD);
     }
 }
 

@@ -4,7 +4,6 @@
 
 #include "../common/json.h"
 #include "measure.h"
-#include "overlap.h"
 #include "../common/statistics.h"
 
 struct metric_row {

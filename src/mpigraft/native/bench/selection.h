@@ -4,7 +4,7 @@
 
 #include "mpi_functions.h"
 #include "options.h"
-#include "overlap.h"
+#include "measure.h"
 #include "table.h"
 
 struct selection {

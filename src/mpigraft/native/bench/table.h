@@ -4,12 +4,10 @@
 
 #include "benchmarks.h"
 #include "collectives.h"
-#include "neighbors.h"
 #include "onesided.h"
 #include "message.h"
 #include "persistent.h"
 #include "run.h"
-#include "threads.h"
 
 /* A collective that is started and waited for, and one that is made ready once. OSU has no tables
  * of some kinds, or other neighbours: then `title` is TITLED_NOT. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "world.h"
@@ -91,6 +92,18 @@ void leave_world(struct world *world)
 {
     OK(MPI_Comm_free(&world->host));
     OK(MPI_Finalize());
+}
+
+/* Ranks that wait for others without a spin leave their CPU to these. */
+void wait_idle(MPI_Comm comm)
+{
+    MPI_Request request;
+    OK(MPI_Ibarrier(comm, &request));
+    for (int done = 0; !done;) {
+        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
+        if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
 }
 
 /* The first line of rank 0. */

@@ -29,6 +29,7 @@ struct place_of_rank *places_of_all(int size);
 int *hosts_of_all(int size);
 struct world enter_world(void);
 void leave_world(struct world *world);
+void wait_idle(MPI_Comm comm);
 void print_begin(const struct world *world, int buffers);
 
 #endif

@@ -5,7 +5,6 @@
  * samples until the budget is spent, a last check, and a value for the iteration and each part.
  * Exit status 1: the result is wrong; 2: bad usage; 3: MPI failed, or the problem cannot be made.
  */
-#include <time.h>
 
 #include "mini.h"
 
@@ -45,18 +44,6 @@ void free_wire(struct wire *wire)
 }
 
 /* ---- ranks ---- */
-
-/* Ranks that wait for one that computes alone leave their CPU to it. */
-void wait_idle(MPI_Comm comm)
-{
-    MPI_Request request;
-    OK(MPI_Ibarrier(comm, &request));
-    for (int done = 0; !done;) {
-        OK(MPI_Test(&request, &done, MPI_STATUS_IGNORE));
-        if (!done)
-            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
-    }
-}
 
 bool all_agree(const struct mini *mini, bool right)
 {

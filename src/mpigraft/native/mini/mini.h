@@ -185,18 +185,13 @@ struct particles {
     long steps, every;
 };
 
-extern const struct app DIRAC;
-extern const struct app HALO;
-extern const struct app OCEAN;
-extern const struct app PARTICLES;
-extern const struct app TRANSPOSE;
+extern const struct app DIRAC, HALO, OCEAN, PARTICLES, TRANSPOSE;
 extern const char program_name[];
 
 /* mini.c */
 void require_memory(const struct mini *mini, double bytes);
 struct wire make_wire(const struct mini *mini, size_t count);
 void free_wire(struct wire *wire);
-void wait_idle(MPI_Comm comm);
 bool all_agree(const struct mini *mini, bool right);
 bool wrong(const struct mini *mini, const char *what, double got, double expected);
 

@@ -94,12 +94,7 @@ void read_wires(struct wires *wires, bool interfaces, bool devices);
 struct wires wires_since(const struct wires *before, const struct wires *after);
 long long all_sent(const struct wires *wires);
 void print_counters(const struct wires *wires);
-void print_by_name(const char *title, const struct wires *wires,
-                   long long (*value)(const struct wire *));
-long long own_of(const struct wire *wire);
-long long lacking_of(const struct wire *wire);
-void print_wires(const struct wires *wires);
-void print_least(const struct wires *wires);
+void print_by_name(const char *title, const struct wires *wires, size_t member, bool all);
 bool counts(const struct wires *wires, int counter);
 struct wires wires_of_all(const struct wires *all, int hosts);
 

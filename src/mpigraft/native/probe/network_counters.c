@@ -112,50 +112,20 @@ void print_counters(const struct wires *wires)
     putchar('}');
 }
 
-void print_by_name(const char *title, const struct wires *wires,
-                   long long (*value)(const struct wire *))
+/* `"TITLE":{"e0":1048576}`, a member of each wire; those of none only where `all` are wanted. */
+void print_by_name(const char *title, const struct wires *wires, size_t member, bool all)
 {
     printf("\"%s\":{", title);
     const char *between = "";
-    for (int i = 0; i < wires->count; i++)
-        if (value(&wires->wire[i])) {
-            fputs(between, stdout);
-            json_string(stdout, wires->wire[i].name);
-            printf(":%lld", value(&wires->wire[i]));
-            between = ",";
-        }
-    putchar('}');
-}
-
-long long own_of(const struct wire *wire)
-{
-    return wire->own;
-}
-
-long long lacking_of(const struct wire *wire)
-{
-    return wire->lacking;
-}
-
-void print_wires(const struct wires *wires)
-{
-    fputs("\"wire\":{", stdout);
     for (int i = 0; i < wires->count; i++) {
-        fputs(i ? "," : "", stdout);
+        long long value;
+        memcpy(&value, (const char *)&wires->wire[i] + member, sizeof value);
+        if (!value && !all)
+            continue;
+        fputs(between, stdout);
         json_string(stdout, wires->wire[i].name);
-        printf(":%lld", wires->wire[i].sent);
-    }
-    putchar('}');
-}
-
-/* `"least":{"e0":1048576}` */
-void print_least(const struct wires *wires)
-{
-    fputs("\"least\":{", stdout);
-    for (int i = 0; i < wires->count; i++) {
-        fputs(i ? "," : "", stdout);
-        json_string(stdout, wires->wire[i].name);
-        printf(":%lld", wires->wire[i].least);
+        printf(":%lld", value);
+        between = ",";
     }
     putchar('}');
 }

@@ -138,14 +138,14 @@ static void print_phase(const char *kind, const char *peer, const struct counted
     struct counted total = added_up(parts, count);
     printf("{\"mpigraft\":\"phase\",\"kind\":\"%s\",\"peer\":\"%s\",\"bytes\":%lld,", kind, peer,
            total.bytes);
-    print_wires(&total.wires);
+    print_by_name("wire", &total.wires, offsetof(struct wire, sent), true);
     fputs(",\"parts\":[", stdout);
     for (int i = 0; i < count; i++) {
         printf("%s{\"what\":\"%s\",\"times\":%d,\"bytes\":%lld,\"seconds\":%.6f,",
                i ? "," : "", parts[i].what, parts[i].times, parts[i].bytes, parts[i].seconds);
-        print_wires(&parts[i].wires);
+        print_by_name("wire", &parts[i].wires, offsetof(struct wire, sent), true);
         putchar(',');
-        print_least(&parts[i].wires);
+        print_by_name("least", &parts[i].wires, offsetof(struct wire, least), true);
         putchar(',');
         print_shares(&parts[i].shares, &parts[i].wires);
         putchar('}');
@@ -262,7 +262,7 @@ static void print_idle(const struct counted *one, const struct counted *other)
     double last = (double)all_sent(&other->wires) / other->seconds;
     const struct counted *idle = first > last ? one : other;
     printf("{\"mpigraft\":\"idle\",\"seconds\":%.6f,", idle->seconds);
-    print_wires(&idle->wires);
+    print_by_name("wire", &idle->wires, offsetof(struct wire, sent), true);
     putchar(',');
     print_counters(&idle->wires);
     puts("}");

@@ -227,8 +227,8 @@ void print_shares(const struct shares *shares, const struct wires *wires)
         printf(",\"%s\":[%lld,%lld]", names[class], shares->sent[class], shares->received[class]);
     printf(",\"each\":%lld,\"least\":%lld,\"most\":%lld,", shares->each, shares->least,
            shares->most);
-    print_by_name("through", wires, own_of);
+    print_by_name("through", wires, offsetof(struct wire, own), false);
     putchar(',');
-    print_by_name("lacking", wires, lacking_of);
+    print_by_name("lacking", wires, offsetof(struct wire, lacking), false);
     putchar('}');
 }

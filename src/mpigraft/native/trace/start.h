@@ -1,6 +1,13 @@
-/* The ways into MPI and out of it, for trace.c. */
+/* The ways into MPI and out of it. */
 #ifndef MPIGRAFT_TRACE_START_H
 #define MPIGRAFT_TRACE_START_H
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "enter.h"
+#include "later.h"
+#include "sites.h"
 
 enum { BUDGET_MIB = 64, LEAST_MIB = 1, MOST_MIB = 4096, COMMAND_BYTES = 4096 };
 

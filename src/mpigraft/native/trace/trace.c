@@ -1,7 +1,7 @@
 /* libmpigraft-trace.so: preloaded into every rank, counts what it calls of MPI.
  *
  * With MPIGRAFT_TRACE=FOLDER each call of a function of calls.h is timed and counted in the slot
- * of this rank (node_file.h), from the return of MPI_Init on. Both names of a function are taken,
+ * of this rank (slot.h), from the return of MPI_Init on. Both names of a function are taken,
  * MPI_X and PMPI_X: Fortran libraries call the one or the other, and a call counts once, where it
  * comes in from outside (`depth`). Threads count on their own. Nothing is sent and nobody is
  * waited for, but with MPIGRAFT_TRACE_OPTIONS=waits, which puts a barrier before each blocking
@@ -10,134 +10,7 @@
  *
  * It needs no MPI library by name. One source, built for each ABI: handles differ.
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "../preload/dlopened_mpi.h"
-#include "../preload/next_mpi.h"
-#include "../preload/task.h"
-#include "bindings.h"
-#include "later.h"
-#include "record_writer.h"
-#include "sites.h"
-
-#define EXPORT __attribute__((visibility("default")))
-#define TAKEN(name) __asm__("MPI_" name)
-/* The same function under its other name. */
-#define ALSO(id, name)                                   \
-    extern __typeof__(trace_##id) trace_P##id __asm__("PMPI_" name) \
-        __attribute__((alias("MPI_" name), visibility("default")))
-
-/* ---- names ---- */
-
-#define CALL(name, parameters, arguments, before, moves, keep) [F_##name] = #name,
-#define LARGE(name, parameters, arguments, before, moves, keep) [F_##name##_c] = #name "_c",
-static const char *const names[FUNCTIONS] = {
-#include "../calls/calls.h"
-    [F_Init] = "Init",
-    [F_Init_thread] = "Init_thread",
-    [F_Finalize] = "Finalize",
-    [F_Session_init] = "Session_init",
-    [F_Session_finalize] = "Session_finalize",
-    [F_Pcontrol] = "Pcontrol",
-};
-#undef CALL
-#undef LARGE
-#define CALL(name, parameters, arguments, before, moves, keep) [R_##name] = #name,
-#define LARGE(name, parameters, arguments, before, moves, keep)
-static const char *const routines[ROUTINES] = {
-#include "../calls/calls.h"
-    [R_Init] = "Init",
-    [R_Init_thread] = "Init_thread",
-    [R_Finalize] = "Finalize",
-    [R_Session_init] = "Session_init",
-    [R_Session_finalize] = "Session_finalize",
-    [R_Pcontrol] = "Pcontrol",
-};
-#undef CALL
-#undef LARGE
-
-#define KEPT_FIELDS(name) FIELDS_##name
-#define LOST_FIELDS(name) ""
-#define CALL(name, parameters, arguments, before, moves, keep) \
-    [R_##name] = {#name, keep##_FIELDS(name)},
-#define LARGE(name, parameters, arguments, before, moves, keep)
-static const struct record_routine *recorded_routines(void)
-{
-    static const struct record_routine all[ROUTINES] = {
-#include "../calls/calls.h"
-        [R_Finalize] = {"Finalize", ""},
-        [R_Pcontrol] = {"Pcontrol", "i"},
-    };
-    return all;
-}
-#undef CALL
-#undef LARGE
-
-/* In place of what the MPI lacks: its own handler of errors decides what comes of it. */
-static int fail(void)
-{
-    typedef int call_handler(MPI_Comm, int);
-#ifdef OPEN_MPI
-    MPI_Comm world = open_mpi_object("ompi_mpi_comm_world");
-#else
-    MPI_Comm world = MPI_COMM_WORLD;
-#endif
-    function handle = real("PMPI_Comm_call_errhandler");
-    return handle ? ((call_handler *)handle)(world, MPI_ERR_OTHER), MPI_ERR_OTHER : MPI_ERR_OTHER;
-}
-
-static function find_function(int profiled, int number)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%sMPI_%s", profiled ? "P" : "", names[number]);
-    function result = real(name);
-    if (!result) {
-        if (!profiled)
-            fprintf(stderr, "mpigraft-trace: the program calls %s, but no MPI library has it\n", name);
-        result = (function)fail;
-    }
-    return functions[profiled][number] = result;
-}
-
-/* ---- a call ---- */
-
-static inline uint64_t enter(struct self *me, uint64_t routine)
-{
-    uint64_t now = ticks();
-    me->depth = 1;
-    me->thread->current = routine + 1;
-    me->thread->entered = now;
-    me->thread->paused = process.left_out;
-    return now;
-}
-
-/* What another thread's MPI_Pcontrol left out of a call. */
-COLD static uint64_t paused_in(const struct self *me, uint64_t began, uint64_t now)
-{
-    uint64_t since = process.head->paused_since, out = process.left_out - me->thread->paused;
-    out += !since ? 0 : now - (since > began ? since : began);
-    return out < now - began ? out : now - began;
-}
-
-static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_t began, int code)
-{
-    uint64_t now = ticks(), took = now - began;
-    if (__builtin_expect(process.paused || process.left_out != me->thread->paused, 0))
-        took -= paused_in(me, began, now);
-    row->calls++;
-    row->ticks += took;
-    if (took > row->longest)
-        row->longest = took;
-    if (__builtin_expect(code != MPI_SUCCESS, 0))
-        row->errors++;
-    me->thread->current = 0;
-    me->thread->entered = now;
-    return took;
-}
+#include "start.h"
 
 /* What `waits` does first; the time it takes is waiting for others. */
 #define AT_ONCE
@@ -213,4 +86,56 @@ static inline uint64_t leave(struct self *me, struct trace_routine *row, uint64_
 #undef CALL
 #undef LARGE
 
-#include "taken.h"
+/* ---- functions that a program takes from a library's handle (next_mpi.h) ---- */
+
+#define CALL(name, parameters, arguments, before, moves, keep) \
+    [F_##name] = __extension__(function)trace_##name,
+#define LARGE(name, parameters, arguments, before, moves, keep) \
+    [F_##name##_c] = __extension__(function)trace_##name##_c,
+static const function wrappers[FUNCTIONS] = {
+#include "../calls/calls.h"
+    [F_Init] = (function)trace_Init,
+    [F_Init_thread] = (function)trace_Init_thread,
+    [F_Finalize] = (function)trace_Finalize,
+    [F_Session_init] = (function)trace_Session_init,
+    [F_Session_finalize] = (function)trace_Session_finalize,
+    [F_Pcontrol] = (function)trace_Pcontrol,
+};
+#undef CALL
+#undef LARGE
+
+/* Ours for a function of the first MPI that a program opens; another one is not traced. What comes
+ * next may be the witness's own for this library: it is called, and the library is that of a
+ * function which nobody takes. What the MPI lacks is absent, though it is among our names. */
+PLAIN void *mpigraft_taken(void *handle, const char *name)
+{
+    lookup *next = next_dlsym();
+    bool profiled = name && name[0] == 'P';
+    if (!name || strncmp(name + profiled, "MPI_", 4) || handle == RTLD_NEXT)
+        return NULL;
+    int number = 0;
+    while (number < FUNCTIONS && strcmp(name + profiled + 4, names[number]))
+        number++;
+    if (number == FUNCTIONS)
+        return NULL;
+    void *address = next(handle, name), *own, *none = NULL;
+    if (is_absent(name, address))
+        return ABSENT;
+    if (handle == RTLD_DEFAULT || profiled)
+        return NULL;
+    void *plain = address ? next(handle, "PMPI_Comm_rank") : NULL;
+    Dl_info where;
+    if (!plain || !dladdr(plain, &where) || !where.dli_fname)
+        return NULL;
+    memcpy(&own, &wrappers[number], sizeof own);
+    if (address == own)
+        return NULL;
+    void *library = dlopen(where.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* kept open */
+    if (!library)
+        return NULL;
+    if (!atomic_compare_exchange_strong(&origin, &none, library) && none != library)
+        return dlclose(library), NULL;
+    if (!functions[0][number])
+        memcpy(&functions[0][number], &address, sizeof address);
+    return own;
+}

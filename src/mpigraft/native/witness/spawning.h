@@ -20,7 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "handles.h"
 #include "other_mpi.h"
 #include "rank_record.h"
 

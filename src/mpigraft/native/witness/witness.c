@@ -1,7 +1,7 @@
 /* libmpigraft-witness.so: preloaded into every rank, writes one record of what really runs.
  *
  * It takes the ways into MPI (C, sessions, Fortran), also those that are looked up in a library's
- * handle (dlopened_mpi.h). Once per process and only with MPIGRAFT_WITNESS=FOLDER it notes there which
+ * handle (next_mpi.h). Once per process and only with MPIGRAFT_WITNESS=FOLDER it notes there which
  * MPI libraries are mapped, calls the real one, and then adds a line to the node's file (rank_record.h).
  * Nothing after that passes through it. It knows no MPI header and needs no MPI library: handles
  * of the three ABIs are told apart by the library that the real function came from. It never
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "handles.h"
+#include "other_mpi.h"
 #include "rank_record.h"
 #include "spawning.h"
 
@@ -303,7 +303,7 @@ static void *slot_for(int way, void *found)
     return NULL; /* more libraries than anyone has: not seen */
 }
 
-/* For dlsym (dlopened_mpi.h): what the caller gets in place of an entry into MPI; NULL: what it asked
+/* For dlsym (next_mpi.h): what the caller gets in place of an entry into MPI; NULL: what it asked
  * for. Called before and in anyone's constructors, so with nothing but the loader's help. */
 PLAIN void *mpigraft_taken(void *handle, const char *name)
 {

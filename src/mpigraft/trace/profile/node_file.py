@@ -1,4 +1,4 @@
-"""Files that ranks of a traced program write (native/trace/node_file.h), as values.
+"""Files that ranks of a traced program write (native/trace/slot.h), as values.
 
 A file may be of a run that was killed, cut short by a full disk, or no such file at all: every
 offset and length is checked before it is used, and what does not fit is refused with file and
