@@ -9,6 +9,7 @@ import math
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mpigraft.analysis.curve_comparison import Limits
 from mpigraft.analysis.reasons import IMPORTED, open_reason
@@ -202,23 +203,35 @@ def small_data() -> ReportData:
     return data_of(found, 6)
 
 
-def data_of(found: Comparison, rounds: int) -> ReportData:
-    """A comparison with all its records."""
-    names = [BASELINE, *sorted({g.configuration for g in found.groups})]
-    left_out = [[f"{mpi}/ofi-cxi", "no cxi device"] for mpi in ("openmpi@5.0.11", "mpich@5.0.1")]
+def report_of(found: Comparison, **known: Any) -> ReportData:
+    """A comparison with those of its records that are given."""
     campaign = CampaignRecord(
         id=found.campaign,
         name="quick",
         created="2026-01-02T03:04:05Z",
-        origin=Origin.RUN,
+        origin=found.origin,
         seed=7,
-        rounds=rounds,
+        rounds=found.rounds,
         baseline=f"key:{BASELINE}",
-        plan=json.dumps({"skipped": left_out}),
+        plan="{}",
         tool="0.1.0",
     )
-    return ReportData(
-        comparison=found,
+    empty = dict.fromkeys(("configurations", "allocations", "launches", "values"), ())
+    return ReportData(**{"campaign": campaign, **empty, "comparison": found, **known})
+
+
+def data_of(found: Comparison, rounds: int) -> ReportData:
+    """A comparison with all its records."""
+    names = [BASELINE, *sorted({g.configuration for g in found.groups})]
+    left_out = [[f"{mpi}/ofi-cxi", "no cxi device"] for mpi in ("openmpi@5.0.11", "mpich@5.0.1")]
+    campaign = replace(
+        report_of(found).campaign,
+        origin=Origin.RUN,
+        rounds=rounds,
+        plan=json.dumps({"skipped": left_out}),
+    )
+    return report_of(
+        found,
         campaign=campaign,
         configurations=tuple(
             ConfigurationRecord(found.campaign, f"key:{name}", name, provenance(name))
@@ -238,7 +251,6 @@ def hundred_benchmarks() -> ReportData:
     """A page of the size that its bound is for: 100 benchmarks of 6 configurations, 23 sizes."""
     every = tuple((f"{name}{n}", metric, w) for n in range(17) for name, metric, w in BENCHMARKS)
     data = data_of(comparison(benchmarks=every[:100], names=tuple(SHAPES)[:6]), 6)
-    assert data.campaign is not None
     wish = {"mpi": ["openmpi", "mpich", "intel"], "rounds": 6, "max_size": 1 << 22}
     plan = json.dumps({**json.loads(data.campaign.plan), "wish": wish})
     return replace(data, campaign=replace(data.campaign, plan=plan))
@@ -295,7 +307,7 @@ def olivia(year: str = "2025") -> ReportData:
             )
         )
     told = ("ratios only: imported runs did not alternate, so none is called faster or slower",)
-    return ReportData(Comparison("olivia", base, Origin.IMPORT, 1, tuple(groups), (), (), told))
+    return report_of(Comparison("olivia", base, Origin.IMPORT, 1, tuple(groups), (), (), told))
 
 
 def _table(configuration: str, name: str) -> dict[int, float]:

@@ -9,12 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mpigraft.core.model import (
-    AllocationRecord,
     CampaignRecord,
     Comparison,
-    ConfigurationRecord,
-    EvidenceRecord,
-    LaunchRecord,
     Measured,
     ValueRow,
 )
@@ -23,18 +19,13 @@ if TYPE_CHECKING:
     from mpigraft.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class ReportData:
-    """All that a report shows. Only `comparison` is needed; what is not there is left out, and
-    the report says so where it matters (no evidence is never a pass)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportData(Measured):
+    """What was measured and what a comparison makes of it: all that a report shows. A table of
+    the store that is empty is left out, and the report says so where it matters (no evidence is
+    never a pass)."""
 
     comparison: Comparison
-    campaign: CampaignRecord | None = None
-    configurations: tuple[ConfigurationRecord, ...] = ()
-    evidence: tuple[EvidenceRecord, ...] = ()
-    allocations: tuple[AllocationRecord, ...] = ()
-    launches: tuple[LaunchRecord, ...] = ()
-    values: tuple[ValueRow, ...] = ()
     links: tuple[ValueRow, ...] = ()  # of single pairs of nodes, which nothing is compared by
     margin: float = 0.03  # the fixed one, for "equivalent"
     across: str = "configurations"  # what was compared: or layouts, or an option of benchmarks

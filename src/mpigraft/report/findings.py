@@ -122,7 +122,7 @@ def left_out(data: ReportData) -> tuple[tuple[str, str], ...]:
     """List (configuration, why) of what the campaign's plan left out; empty where no plan says
     so."""
     try:
-        rows = json.loads(data.campaign.plan)["skipped"] if data.campaign else ()
+        rows = json.loads(data.campaign.plan)["skipped"]
         return tuple((redact(str(name)), redact(str(why))) for name, why in rows)
     except (ValueError, KeyError, TypeError):
         return ()  # an import has no such plan

@@ -87,7 +87,7 @@ def render_json(data: ReportData) -> str:
         campaign=comparison.campaign,
         baseline=comparison.baseline,
         across=data.across,
-        name=data.campaign.name if data.campaign else None,
+        name=data.campaign.name,
         origin=comparison.origin,
         rounds=comparison.rounds,
         looks=looks.document(comparison),

@@ -43,7 +43,7 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
     benchmark; of a benchmark on several layouts a table over them, unless in `full`."""
     comparison = data.comparison
     over, alone = split_layouts(comparison, words.VERDICT_SIGNS, full=full)
-    title = escape(data.campaign.name) if data.campaign else "campaign"
+    title = escape(data.campaign.name)
     lines = [f"# {title} {comparison.campaign[:8]}, against {escape(comparison.baseline)}", ""]
     for line in headline(comparison):
         lines += [escape(line), ""]

@@ -132,7 +132,7 @@ def extension(data: ReportData) -> str:
     """Write the command that measures the rounds that would decide half of the inconclusive
     cells, or those that are planned and not measured yet; empty where nothing would."""
     needed, campaign = _needed(data), data.campaign
-    if needed is None or campaign is None or campaign.origin is not Origin.RUN:
+    if needed is None or campaign.origin is not Origin.RUN:
         return ""
     command = f"mpigraft {'submit' if data.submitted else 'bench'} --resume {campaign.id[:8]}"
     return command if needed[0] <= campaign.rounds else f"{command} --rounds {needed[0]}"

@@ -158,8 +158,6 @@ def _libraries(content: dict[str, Any]) -> Iterator[str]:
 def caption(data: ReportData) -> str:
     """`Measured on 2 nodes with AMD EPYC 7763, network cxi 200G; mpich@5.0.2 with libfabric
     2.1.0.`; empty where nothing is known."""
-    if data.campaign is None:
-        return ""
     if data.comparison.origin is Origin.IMPORT:
         plan = document(data.campaign.plan)
         machine, about = (redact(str(plan.get(key) or "")) for key in ("machine", "about"))

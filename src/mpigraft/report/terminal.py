@@ -125,8 +125,8 @@ def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
 
 def _headline(data: ReportData) -> str:
     comparison = data.comparison
-    what = printable(data.campaign.name) if data.campaign else "campaign"
-    date = data.campaign.created[:10] if data.campaign else ""
+    what = printable(data.campaign.name)
+    date = data.campaign.created[:10]
     baseline = printable(comparison.baseline)
     if comparison.origin is Origin.IMPORT:  # when it was measured is not known
         when = f"imported on {date}" if date else "imported"
@@ -191,9 +191,9 @@ def _over_nodes(console: Console, table: NodesTable) -> None:
 def _over_legend(console: Console, over: tuple[NodesTable, ...], data: ReportData) -> None:
     if not over:
         return
-    name = shlex.quote(printable(data.campaign.name)) if data.campaign else ""
-    command = f"mpigraft compare {name} --full".replace("  ", " ")
-    _say(console, "; ".join((*over_notes(over), f"every size: {command}")), "dim")
+    name = shlex.quote(printable(data.campaign.name))
+    notes = (*over_notes(over), f"every size: mpigraft compare {name} --full")
+    _say(console, "; ".join(notes), "dim")
 
 
 def _overview(

@@ -23,8 +23,8 @@ from mpigraft.core.model import (
     Verdict,
 )
 from mpigraft.report import json as as_json
-from mpigraft.report.contents import ReportData
 from tests.builders.comparisons import compare, side_of
+from tests.builders.reports import report_of
 
 SCHEMA = json.loads((Path(mpigraft.__file__).parent / "report/schemas/compare.json").read_text())
 
@@ -144,14 +144,14 @@ def test_a_configuration_that_was_never_launched_twice_takes_the_widest_margin()
 
 def test_json_calls_layouts_layouts() -> None:
     swapped = across.swap_layouts(side_of(CAMPAIGN, CONFIGURATIONS, VALUES))
-    data = ReportData(judged(swapped), campaign=CAMPAIGN, values=VALUES, across="layouts")
+    data = report_of(judged(swapped), campaign=CAMPAIGN, values=VALUES, across="layouts")
     document = json.loads(as_json.render_json(data))
     jsonschema.validate(document, SCHEMA)
     assert (document["across"], document["baseline"]) == ("layouts", "1x4")
     pairs = {(g["configuration"], g["layout"]) for g in document["comparisons"]}
     assert pairs == {("mpi@a", "1x2x2"), ("mpi@b", "1x2x2")}
     assert {n["layout"] for n in document["noise"]} == {"1x4"}
-    plain = ReportData(compare(CAMPAIGN, CONFIGURATIONS, VALUES, baseline="mpi@a"))
+    plain = report_of(compare(CAMPAIGN, CONFIGURATIONS, VALUES, baseline="mpi@a"))
     assert json.loads(as_json.render_json(plain))["across"] == "configurations"
 
 

@@ -17,10 +17,10 @@ from mpigraft.analysis.values import values_by_size
 from mpigraft.core.model import Measured, Origin, ValueRow
 from mpigraft.core.numbers import from_log
 from mpigraft.report.baseline_only import baseline_series
-from mpigraft.report.contents import ReportData
 from mpigraft.report.json import render_json
 from tests.builders.campaigns import CAMPAIGN, arms, row
 from tests.builders.comparisons import compare
+from tests.builders.reports import report_of
 
 Launches = list[tuple[float, float | None]]  # of the baseline in each round: the second may be lost
 LAUNCHES = st.lists(
@@ -44,7 +44,7 @@ def shown_values(launches: Launches) -> dict[str, float]:
     record = replace(CAMPAIGN, rounds=len(launches), created="2026-01-02T00:00:00+00:00")
     cell = compare(record, arms("k0"), [*rows, *others]).groups[0].cells[0]
     alone = compare(record, arms(), rows)
-    data = ReportData(alone, record, tuple(arms()), values=tuple(rows))
+    data = report_of(alone, campaign=record, configurations=tuple(arms()), values=tuple(rows))
     (history,) = sort_history([Measured(record, tuple(arms()), (), (), tuple(rows), ())])
     layouts = [one._replace(layout=layout) for one in rows for layout in ("1x2", "1x4")]
     grown = [one._replace(benchmark="native:barrier") for one in layouts]
@@ -91,6 +91,8 @@ def test_a_single_launch_keeps_its_digits(digits: int, places: int) -> None:
 def test_a_document_has_the_digits_that_were_measured() -> None:
     rows = [row(name, 0, 8, value) for name, value in (("base", 6.74), ("k0", 130.66))]
     record = replace(CAMPAIGN, origin=Origin.IMPORT)
-    data = ReportData(compare(record, arms("k0"), rows), record, tuple(arms("k0")))
+    data = report_of(
+        compare(record, arms("k0"), rows), campaign=record, configurations=tuple(arms("k0"))
+    )
     (cell,) = json.loads(render_json(data))["comparisons"][0]["cells"]
     assert (cell["baseline"], cell["value"]) == (6.74, 130.66)

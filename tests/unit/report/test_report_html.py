@@ -36,6 +36,7 @@ from tests.builders.reports import (
     campaign_data,
     hundred_benchmarks,
     olivia,
+    report_of,
     single_data,
     small_data,
 )
@@ -339,7 +340,7 @@ def test_a_benchmark_without_sizes_has_one_chart() -> None:
         )
         for g in data.comparison.groups[:3]
     )  # fmt: skip
-    page = Page(html.render_html(ReportData(replace(data.comparison, groups=groups, noise=()))))
+    page = Page(html.render_html(report_of(replace(data.comparison, groups=groups, noise=()))))
     charts = [a["data-kind"] for a in page.all("div") if a.get("class") == "chart"]
     assert charts == ["ratio"]
 
@@ -356,4 +357,4 @@ def test_a_single_configuration_shows_its_own_values() -> None:
 def test_nothing_at_all_is_still_a_page() -> None:
     data = small_data()
     empty = replace(data.comparison, groups=(), noise=(), findings=(), summary=())
-    assert "Nothing was compared." in Page(html.render_html(ReportData(empty))).words
+    assert "Nothing was compared." in Page(html.render_html(report_of(empty))).words

@@ -123,14 +123,11 @@ def test_a_caption_has_node_type_network_and_versions() -> None:
 
 def test_of_an_import_the_machine_is_all_that_is_known() -> None:
     data = small_data()
-    assert data.campaign is not None
     plan = json.dumps({"imported": True, "machine": "olivia"})
     campaign = replace(data.campaign, origin=Origin.IMPORT, plan=plan)
     comparison = replace(data.comparison, origin=Origin.IMPORT)
     data = replace(data, campaign=campaign, comparison=comparison)
     assert software.caption(data) == "Measured on olivia (imported)."
-    assert data.campaign is not None
     plan = json.dumps(json.loads(data.campaign.plan) | {"about": "GH200, Slingshot 11"})
     described = replace(data, campaign=replace(data.campaign, plan=plan))
     assert shows(software.caption(described), "GH200", "Slingshot 11")
-    assert software.caption(replace(data, campaign=None)) == ""

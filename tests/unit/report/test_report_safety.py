@@ -32,7 +32,7 @@ from mpigraft.report.terminal import print_report
 from mpigraft.report.wording import labels
 from tests.builders.html import Page, body_of
 from tests.builders.messages import shows
-from tests.builders.reports import BASELINE, small_data
+from tests.builders.reports import BASELINE, report_of, small_data
 
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 
@@ -56,7 +56,6 @@ def poisoned() -> ReportData:
     )  # fmt: skip
     told = json.dumps({EVIL: EVIL, "environment": [{"name": EVIL, "value": EVIL}], "x": [[EVIL]]})
     machine = json.dumps({"hostname": EVIL, "cpu": {"model": EVIL}, "gpus": [{"name": EVIL}]})
-    assert data.campaign is not None
     return replace(
         data,
         comparison=replace(
@@ -141,7 +140,6 @@ def test_every_device_of_a_machine_has_its_line() -> None:
 @pytest.mark.parametrize("broken", ["", "[]", "{", '"x"', "null"])
 def test_a_record_that_is_no_object_is_shown_and_fails_nothing(broken: str) -> None:
     data = small_data()
-    assert data.campaign is not None
     data = replace(
         data,
         campaign=replace(data.campaign, plan=broken),
@@ -180,7 +178,7 @@ def test_what_is_not_finite_is_null() -> None:
     group = data.comparison.groups[0]
     cells = (replace(group.cells[0], ratio=float("inf"), low=float("nan")), *group.cells[1:])
     bad = replace(data.comparison, groups=(replace(group, cells=cells),))
-    assert figures(ReportData(bad))["sections"][0]["groups"][0]["cells"][0][1:3] == [None, None]
+    assert figures(report_of(bad))["sections"][0]["groups"][0]["cells"][0][1:3] == [None, None]
 
 
 def test_the_interval_of_a_median_is_the_one_of_the_tables() -> None:

@@ -25,7 +25,14 @@ from mpigraft.report import findings, headline, markdown, precision, terminal
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
 from tests.builders.messages import shows
-from tests.builders.reports import BASELINE, campaign_data, olivia, single_data, small_data
+from tests.builders.reports import (
+    BASELINE,
+    campaign_data,
+    olivia,
+    report_of,
+    single_data,
+    small_data,
+)
 
 RECORDED = Path(__file__).parents[2] / "data/report"
 
@@ -147,17 +154,14 @@ def test_more_sizes_than_columns_are_counted_instead() -> None:
     cell = data.comparison.groups[0].cells[0]
     cells = tuple(replace(cell, size=n, verdict=Verdict.FASTER) for n in range(1, 41))
     group = replace(data.comparison.groups[0], cells=cells, crossovers=())
-    text = shown(
-        ReportData(replace(data.comparison, groups=(group,), noise=())),
-        brief=True,
-    )
-    assert "40▲" in text
+    data = report_of(replace(data.comparison, groups=(group,), noise=()))
+    assert "40▲" in shown(data, brief=True)
 
 
 def test_an_empty_comparison_is_reported() -> None:
     data = small_data()
     empty = replace(data.comparison, groups=(), noise=(), summary=("only one has values",))
-    text = shown(ReportData(empty))
+    text = shown(report_of(empty))
     assert "only one has values" in text
     assert "0 faster" not in text
     assert "0 cells" not in text
@@ -238,7 +242,7 @@ def with_verdicts(curve: Verdict, *verdicts: Verdict) -> ReportData:
     group = data.comparison.groups[0]
     cells = tuple(replace(c, verdict=v) for c, v in zip(group.cells, verdicts, strict=True))
     group = replace(group, cells=cells, curve=curve, crossovers=(1 << 16,))
-    return ReportData(replace(data.comparison, groups=(group,)))
+    return report_of(replace(data.comparison, groups=(group,)))
 
 
 UP, DOWN, OPEN = Verdict.FASTER, Verdict.SLOWER, Verdict.INCONCLUSIVE
@@ -281,7 +285,7 @@ def curves(*verdicts: tuple[str, Verdict, float]) -> ReportData:
         replace(template, configuration=name, curve=verdict, pooled=pooled)
         for name, verdict, pooled in verdicts
     )
-    return ReportData(replace(data.comparison, groups=groups))
+    return report_of(replace(data.comparison, groups=groups))
 
 
 def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:

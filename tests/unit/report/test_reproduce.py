@@ -21,13 +21,11 @@ from tests.builders.reports import small_data
 
 def planned(wish: Any, origin: Origin = Origin.RUN) -> ReportData:
     data = small_data()
-    assert data.campaign is not None
     plan = json.dumps({"wish": wish})
     return replace(data, campaign=replace(data.campaign, plan=plan, origin=origin))
 
 
 def command(data: ReportData, card: Card) -> str:
-    assert data.campaign is not None
     layouts = [section.layout for section in card.sections]
     return benchmark_command(data.campaign, card.benchmark, layouts)
 

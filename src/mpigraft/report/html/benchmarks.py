@@ -41,7 +41,7 @@ def benchmark(card: Card, data: ReportData, sections: Numbers, first_view: int) 
         ]
         inside += [_layout(section, sections[id(section)], data) for section in card.sections]
     layouts = [section.layout for section in card.sections]
-    if data.campaign and (again := benchmark_command(data.campaign, card.benchmark, layouts)):
+    if again := benchmark_command(data.campaign, card.benchmark, layouts):
         inside.append(_command(redact(again), f"again-{name}"))
     return el(
         "section",

@@ -10,7 +10,7 @@ from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.hostlist import fold_hosts
-from mpigraft.core.model import Cause, Measured, Origin
+from mpigraft.core.model import Cause, Origin
 from mpigraft.report import node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
@@ -42,7 +42,7 @@ def render_html(data: ReportData, *, public: bool = False) -> str:
     title = f"MPI configurations on {place}" if place else _title(data)
     parts = (_header(data, title), _nav(data), main(_sections(data)), _footer(data))
     hide = _hide_all if public else hide_homes
-    text = render_document(f"{title} ({_name(data)})", parts, curves(data), hide)
+    text = render_document(f"{title} ({data.campaign.name})", parts, curves(data), hide)
     return _struck(data, text) if public else text
 
 
@@ -52,15 +52,7 @@ def _hide_all(text: str) -> str:
 
 def _struck(data: ReportData, text: str) -> str:
     """Give a page without the names of its hosts and users."""
-    if data.campaign is None:
-        return redactor()(text.encode()).decode()
-    rest = data.configurations, data.allocations, data.launches, data.values, data.evidence
-    side = Measured(data.campaign, *rest)
-    return redactor(hosts_of(side), users_of(side, [text.encode()]))(text.encode()).decode()
-
-
-def _name(data: ReportData) -> str:
-    return data.campaign.name if data.campaign else data.comparison.campaign[:8]
+    return redactor(hosts_of(data), users_of(data, [text.encode()]))(text.encode()).decode()
 
 
 def _nodes(data: ReportData) -> list[str]:
@@ -93,11 +85,11 @@ def _header(data: ReportData, title: str) -> Html:
         ("rounds", rounds),
         (numbers.plural(len(nodes), "node"), fold_hosts(nodes, NAMED)),
         ("allocations", spans if spans > 1 else 0),
-        (when, campaign.created[:10] if campaign else ""),
+        (when, campaign.created[:10]),
     ]
     answer = headline(comparison) or comparison.summary or ("Nothing was compared.",)
     return header(
-        f"mpigraft report, campaign {_name(data)}",
+        f"mpigraft report, campaign {campaign.name}",
         title,
         [words.unbroken(line) for line in answer],
         facts,
@@ -237,9 +229,6 @@ def _legend(data: ReportData) -> Html:
 
 def _footer(data: ReportData) -> Html:
     campaign = data.campaign
-    made = f"mpigraft {mpigraft.__version__}"
-    if campaign:
-        made += (
-            f"; measured by mpigraft {campaign.tool}; campaign {campaign.id}; seed {campaign.seed}"
-        )
+    made = f"mpigraft {mpigraft.__version__}; measured by mpigraft {campaign.tool}"
+    made += f"; campaign {campaign.id}; seed {campaign.seed}"
     return el("footer", el("p", foreign(made)))
