@@ -165,7 +165,7 @@ static void tear_down(struct run *run)
 
 /* ---- content in place ---- */
 
-/* What this rank gives stands where the result arrives. */
+/* What this rank gives is where the result arrives. */
 static void fill_in_place(struct run *run)
 {
     if (has(run, IN_PLACE_SUM) || (has(run, IN_PLACE_ROOT) && run->rank == 0))

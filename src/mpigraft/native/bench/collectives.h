@@ -39,7 +39,7 @@ static const void *input(const struct run *run)
     return in_place(run) ? MPI_IN_PLACE : run->send.wire;
 }
 
-/* The root's part of a gather, sum or scatter may stand where it belongs; others send as ever. */
+/* The root's part of a gather, sum or scatter may be where it belongs; others send as ever. */
 static const void *input_to(const struct run *run, int root)
 {
     return in_place(run) && run->rank == root ? MPI_IN_PLACE : run->send.wire;

@@ -102,7 +102,7 @@ static struct timed run_batch(struct run *run, long iterations)
     return (struct timed){clock, now() - entered};
 }
 
-static long told_by_rank_0(const struct run *run, long value)
+static long decided_by_rank_0(const struct run *run, long value)
 {
     OK(MPI_Bcast(&value, 1, MPI_LONG, 0, run->comm));
     return value;
@@ -123,7 +123,7 @@ static int take_samples(struct run *run, struct schedule schedule, double *sampl
         for (long i = 0; i < chunk && done < schedule.samples; i++)
             samples[done++] = run_batch(run, schedule.batch).clock / (double)schedule.batch;
         bool late = !run->options->iterations && done >= LEAST_SAMPLES && now() > deadline;
-        if (told_by_rank_0(run, late))
+        if (decided_by_rank_0(run, late))
             break;
     }
     return (int)done;
@@ -216,13 +216,13 @@ static void warm_up(struct run *run, bool first)
 {
     double deadline = now() + (first ? 0.25e-3 : 0.1e-3) * run->options->budget;
     for (long i = 0; i < run->options->warmup; i++) {
-        if (told_by_rank_0(run, i > 0 && now() > deadline))
+        if (decided_by_rank_0(run, i > 0 && now() > deadline))
             return;
         run_batch(run, 1);
     }
     if (!run->options->warmup)
         return;
-    for (long n = 2; !told_by_rank_0(run, now() > deadline); n += n < 1024 ? n : 0)
+    for (long n = 2; !decided_by_rank_0(run, now() > deadline); n += n < 1024 ? n : 0)
         run_batch(run, n);
 }
 
@@ -232,7 +232,7 @@ static void warm_up(struct run *run, bool first)
 static struct timed try_batch(struct run *run, long iterations, int tries, double enough)
 {
     struct timed best = run_batch(run, iterations);
-    for (int i = 1; i < tries && told_by_rank_0(run, best.clock >= enough); i++) {
+    for (int i = 1; i < tries && decided_by_rank_0(run, best.clock >= enough); i++) {
         struct timed again = run_batch(run, iterations);
         double overhead = smaller(best.wall - best.clock, again.wall - again.clock);
         best.clock = smaller(best.clock, again.clock);
@@ -294,7 +294,7 @@ static struct schedule make_schedule(struct run *run, struct clock clock)
     double enough = CLOCK_STEPS * coarseness(clock);
     OK(MPI_Bcast(&enough, 1, MPI_DOUBLE, 0, run->comm));
     struct timed timed = try_batch(run, least, TRIES, enough);
-    while (told_by_rank_0(run, too_short(run, least, timed, enough) && least < MOST_BATCH)) {
+    while (decided_by_rank_0(run, too_short(run, least, timed, enough) && least < MOST_BATCH)) {
         least *= 2;
         timed = try_batch(run, least, TRIES, enough);
     }
@@ -363,7 +363,7 @@ static void measure_size(struct run *run, size_t bytes, struct clock clock, bool
         double begin = now();
         result->batch = schedule.batch;
         result->count = take_samples(run, schedule, samples);
-        if (!told_by_rank_0(run, misjudged(run, result, samples, clock, now() - begin)))
+        if (!decided_by_rank_0(run, misjudged(run, result, samples, clock, now() - begin)))
             break;
     }
     reduce_samples(run, samples, result);

@@ -2,7 +2,7 @@
  *
  * Content is cut from one table of pseudo-random bytes at a place that depends on sender,
  * receiver and round, so making and checking it is a memcpy and a memcmp. No byte of the
- * table is POISON; whatever shall receive is filled with POISON first.
+ * table is POISON; what shall receive is filled with POISON first.
  */
 #ifndef MPIGRAFT_MESSAGE_H
 #define MPIGRAFT_MESSAGE_H

@@ -171,7 +171,7 @@ static enum call missing_call(const struct benchmark *benchmark)
     return NO_CALL;
 }
 
-/* Look up what `benchmark` calls; whatever is missing was refused before. */
+/* Look up what `benchmark` calls; what is missing was refused before. */
 static void bind_large_calls(const struct benchmark *benchmark)
 {
     for (int i = 0; i < MOST_CALLS && benchmark->calls[i]; i++) {

@@ -161,7 +161,7 @@ ACCESS(compare_and_swap,
                             run->message.type, run->peer, 0, run->win))
 #undef MESSAGE
 
-/* Which of the two numbers stands where this rank looks after so many exchanges. */
+/* Which of the two numbers is where this rank looks after so many exchanges. */
 static void expect_swapped(struct run *run, long exchanges)
 {
     int from = run->leads ? run->rank : run->peer, to = run->leads ? run->peer : run->rank;

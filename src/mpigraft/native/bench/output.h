@@ -43,7 +43,7 @@ struct figure {
     double value, resolution;
 };
 
-/* What stands for the samples: their median, or as OSU has it what the mean time makes. */
+/* The value of the samples: their median, or as OSU has it what the mean time makes. */
 static struct figure figure_of(const struct run *run, enum metric metric,
                                const struct result *result)
 {

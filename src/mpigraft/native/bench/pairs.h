@@ -183,16 +183,16 @@ static int run_pairs(const struct options *options, MPI_Comm hosts, struct clock
     OK(MPI_Comm_size(hosts, &count));
     int even = count + count % 2, all = count * (count - 1) / 2;
     struct link *links = need((size_t)(all + 1), sizeof *links);
-    struct link *told = need((size_t)count, sizeof *told);
+    struct link *gathered = need((size_t)count, sizeof *gathered);
     char *names = need((size_t)count, NAME_ROOM);
     name_host(hosts, host, name);
     OK(MPI_Gather(name, NAME_ROOM, MPI_CHAR, names, NAME_ROOM, MPI_CHAR, 0, hosts));
     for (int round = 0; round < even - 1; round++) {
         struct link mine = meet(options, hosts, host, opponent(host, count, round), clock);
-        OK(MPI_Gather(&mine, sizeof mine, MPI_BYTE, told, sizeof mine, MPI_BYTE, 0, hosts));
+        OK(MPI_Gather(&mine, sizeof mine, MPI_BYTE, gathered, sizeof mine, MPI_BYTE, 0, hosts));
         for (int i = 0; host == 0 && i < count; i++)
-            if (told[i].lower >= 0)
-                links[met++] = told[i];
+            if (gathered[i].lower >= 0)
+                links[met++] = gathered[i];
     }
     if (host == 0) {
         print_links(links, met, names);
@@ -200,7 +200,7 @@ static int run_pairs(const struct options *options, MPI_Comm hosts, struct clock
         fflush(stdout);
     }
     free(names);
-    free(told);
+    free(gathered);
     free(links);
     return host == 0 ? 3 * met + 2 : 0;
 }

@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-/* One message in a buffer: what it is, and where its bytes stand. */
+/* One message in a buffer: what it is, and where its bytes are. */
 struct slot {
     size_t offset; /* in the application's buffer */
     size_t wire;   /* in what MPI is given */
@@ -78,8 +78,8 @@ enum {
     NEIGHBORS = 1 << 16,  /* on a communicator with a topology */
     THREADED = 1 << 17,   /* several threads of a rank call MPI at the same time */
     PARTITIONED = 1 << 18, /* a message leaves in partitions */
-    BYTE_PLACES = 1 << 19, /* displacements in bytes, whatever the datatype */
-    /* What is sent may stand where the result arrives (--in-place yes): */
+    BYTE_PLACES = 1 << 19, /* displacements in bytes, for any datatype */
+    /* What is sent may be where the result arrives (--in-place yes): */
     IN_PLACE_SUM = 1 << 20,   /* of every rank, in the whole of the buffer */
     IN_PLACE_OWN = 1 << 21,   /* of every rank, in its own part */
     IN_PLACE_SWAP = 1 << 22,  /* all parts, which are exchanged */
@@ -87,7 +87,7 @@ enum {
     IN_PLACE = IN_PLACE_SUM | IN_PLACE_OWN | IN_PLACE_SWAP | IN_PLACE_ROOT,
 };
 
-/* Calls that take a count, of which there is one for large counts too. */
+/* Calls that take a count, with a variant for large counts. */
 enum call {
     NO_CALL, SEND, RECV, ISEND, IRECV, BCAST, ALLREDUCE, REDUCE, GATHER, GATHERV, SCATTER,
     SCATTERV, ALLGATHER, ALLGATHERV, ALLTOALL, ALLTOALLV, PUT, GET,
@@ -136,7 +136,7 @@ struct run {
     int window;
     bool large; /* a count or a displacement is beyond MPI's ints */
     MPI_Request *requests; /* 2 x window, and MOST_ROOTS or more */
-    int persistent;        /* of which these are made ready once for all */
+    int persistent;        /* these are made ready once for all */
     MPI_Win win;
     MPI_Group other;       /* the peer, for post and start */
     MPI_Comm neighbors;    /* with a topology */

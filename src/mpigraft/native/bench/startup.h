@@ -9,7 +9,7 @@
 
 #include "../common/check.h"
 
-/* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 stands on
+/* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 is on
  * the launcher's host as a rule, and then one clock says both; another host's may be off. */
 static double since_launch(double launched)
 {
@@ -31,7 +31,7 @@ static void start_mpi(int *argc, char ***argv, bool threads)
     if (threads)
         MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
     else
-        MPI_Init(argc, argv); /* on an error MPI itself speaks and ends */
+        MPI_Init(argc, argv); /* on an error MPI itself prints and ends */
     if (level != MPI_THREAD_MULTIPLE)
         DIE("this MPI lets no two threads call it at the same time (MPI_THREAD_MULTIPLE)");
 }

@@ -10,7 +10,7 @@
 static bool first_rank(void);
 
 /* Usage errors come before MPI_Init: no world is needed to say no. Of many ranks only the
- * first speaks, as far as the launcher tells us who that is. */
+ * first prints, if the launcher says who that is. */
 __attribute__((noreturn, format(printf, 1, 2))) void refuse(const char *format, ...)
 {
     if (first_rank()) {

@@ -1,8 +1,8 @@
 /* All ranks of a program, and what is known of them from MPI_Init on: which of them share a host
  * and which a network, asked of the kernel.
  *
- * MPI's own answer is about memory: told not to use it (MPIR_CVAR_NOLOCAL) MPICH says that nobody
- * shares a node, and counters of one host would be added up once per rank.
+ * MPI's own answer is about memory: if it may not be used (MPIR_CVAR_NOLOCAL), MPICH says that
+ * nobody shares a node, and counters of one host would be added up once per rank.
  */
 #include <stdio.h>
 #include <stdlib.h>

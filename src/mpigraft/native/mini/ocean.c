@@ -17,7 +17,7 @@ struct ocean {
     int neighbour[4];         /* west, east, south, north; -1: none */
     struct wire level, edge[4], ring[4], row, top; /* edges sent and received; the fold's rows */
     double *next, energy;     /* the last sum over all ranks */
-    int *counts, *places, *takes, *lies; /* of output, for all ranks */
+    int *counts, *places, *takes, *offsets; /* of output, for all ranks */
     struct wire outgoing, output;
     long steps, every;
 };
@@ -64,7 +64,7 @@ static void find_neighbours(struct ocean *o, int worker)
 static void plan_output(const struct mini *mini, struct ocean *o)
 {
     size_t ranks = (size_t)mini->size;
-    int **numbers[] = {&o->counts, &o->places, &o->takes, &o->lies};
+    int **numbers[] = {&o->counts, &o->places, &o->takes, &o->offsets};
     for (int i = 0; i < 4; i++)
         *numbers[i] = need(ranks + 1, sizeof(int));
     for (int w = 0; w < o->workers && o->io; w++) {
@@ -79,10 +79,10 @@ static void plan_output(const struct mini *mini, struct ocean *o)
     }
     for (int r = 0; r < mini->size; r++) {
         o->places[r + 1] = o->places[r] + o->counts[r];
-        o->lies[r + 1] = o->lies[r] + o->takes[r];
+        o->offsets[r + 1] = o->offsets[r] + o->takes[r];
     }
     o->outgoing = make_wire(mini, (size_t)o->places[mini->size]);
-    o->output = make_wire(mini, (size_t)o->lies[mini->size]);
+    o->output = make_wire(mini, (size_t)o->offsets[mini->size]);
 }
 
 static struct ocean make_ocean(const struct mini *mini, const struct extents *whole, int io)
@@ -128,7 +128,7 @@ static void free_ocean(struct ocean *o)
         free_wire(&o->edge[s]);
         free_wire(&o->ring[s]);
     }
-    int *numbers[] = {o->counts, o->places, o->takes, o->lies};
+    int *numbers[] = {o->counts, o->places, o->takes, o->offsets};
     for (int i = 0; i < 4; i++)
         free(numbers[i]);
     free(o->next);
@@ -178,7 +178,7 @@ static void exchange_edges(struct mini *mini, struct ocean *o)
     lap(mini, OCEAN_HALO);
 }
 
-/* The ranks at the top gather its row; beyond it lies the same row from east to west. */
+/* The ranks at the top gather its row; beyond it is the same row from east to west. */
 static void fold_north(struct mini *mini, struct ocean *o)
 {
     if (o->north == MPI_COMM_NULL)
@@ -230,7 +230,7 @@ static void put_out(struct mini *mini, struct ocean *o)
         memcpy(&o->outgoing.host[j * x], level_at(o, 0, j), (size_t)x * sizeof(double));
     send_from(&o->outgoing, 0, o->outgoing.count);
     OK(MPI_Alltoallv(o->outgoing.mpi, o->counts, o->places, MPI_DOUBLE, o->output.mpi, o->takes,
-                     o->lies, MPI_DOUBLE, mini->comm));
+                     o->offsets, MPI_DOUBLE, mini->comm));
     arrived_at(&o->output, 0, o->output.count);
     lap(mini, OCEAN_OUTPUT);
 }
@@ -318,7 +318,7 @@ static bool ocean_check(struct mini *mini, void *state)
     }
     for (int w = 0; w < o->workers && right; w++)
         if (o->takes[w])
-            right = equal_points(mini, o, &whole, w, o->output.host + o->lies[w], "an output");
+            right = equal_points(mini, o, &whole, w, o->output.host + o->offsets[w], "an output");
     free_ocean(&whole);
     return right;
 }

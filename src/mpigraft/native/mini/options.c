@@ -110,7 +110,7 @@ long long volume(const struct extents *extents)
     return product;
 }
 
-/* As many extents as `usual` has. One number alone stands for each of them. */
+/* As many extents as `usual` has. One number alone counts for each of them. */
 static struct extents parse_extents(const char *option, const char *text,
                                     const struct extents *usual)
 {

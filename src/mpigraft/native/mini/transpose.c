@@ -1,4 +1,4 @@
-/* transpose: a 3-D Fourier transform of what lies in a sphere, as plane-wave codes (CASTEP, VASP)
+/* transpose: a 3-D Fourier transform of a sphere of data, as plane-wave codes (CASTEP, VASP)
  * have it: to the grid, times a potential, and back. Pencils of a grid of ranks are transposed by
  * MPI_Alltoallv among all ranks, so most counts are zero, and the sphere makes the others uneven.
  */
@@ -32,7 +32,7 @@ static size_t box_volume(const struct box *box)
     return product;
 }
 
-/* Where a point stands among those of a box; the direction `whole` runs fastest. */
+/* The place of a point among those of a box; the direction `whole` runs fastest. */
 static size_t point_at(const struct box *box, int whole, long long x, long long y, long long z)
 {
     long long place[] = {x, y, z};
@@ -185,7 +185,7 @@ static void transpose_pencils(struct mini *mini, struct transpose *t, struct rou
     const int *counts = back ? route->back : route->counts;
     const int *places = back ? route->from : route->places;
     const int *arrives = back ? route->counts : route->back;
-    const int *lies = back ? route->places : route->from;
+    const int *offsets = back ? route->places : route->from;
     struct wire *out = back ? &route->in : &route->out, *in = back ? &route->out : &route->in;
     struct box gives = other_box(t, one, mini->rank), taken = other_box(t, two, mini->rank);
     for (int r = 0; r < mini->size; r++)
@@ -196,15 +196,16 @@ static void transpose_pencils(struct mini *mini, struct transpose *t, struct rou
         }
     send_from(out, 0, (size_t)places[mini->size]);
     lap(mini, TRANSPOSE_PACK);
-    OK(MPI_Alltoallv(out->mpi, counts, places, MPI_DOUBLE, in->mpi, arrives, lies, MPI_DOUBLE,
+    OK(MPI_Alltoallv(out->mpi, counts, places, MPI_DOUBLE, in->mpi, arrives, offsets, MPI_DOUBLE,
                      mini->comm));
     lap(mini, TRANSPOSE_ALLTOALLV);
-    arrived_at(in, 0, (size_t)lies[mini->size]);
+    arrived_at(in, 0, (size_t)offsets[mini->size]);
     memset(t->pencil[two], 0, box_volume(&taken) * sizeof **t->pencil);
     for (int r = 0; r < mini->size; r++)
         if (arrives[r]) {
             struct box theirs = other_box(t, one, r);
-            copy_common(t, &taken, &theirs, from, two, t->pencil[two], in->host + lies[r], false);
+            copy_common(t, &taken, &theirs, from, two, t->pencil[two], in->host + offsets[r],
+                        false);
         }
     lap(mini, TRANSPOSE_PACK);
 }

@@ -11,7 +11,7 @@
 
 /* MPI that a program takes from a library's handle: Python's ctypes, Julia's ccall, plug-ins.
  *
- * What is preloaded stands before libmpi for names that the loader binds; dlsym(handle, name)
+ * What is preloaded comes before libmpi for names that the loader binds; dlsym(handle, name)
  * goes past it. So dlsym itself is taken, and of a handle's entry into MPI gives one of the
  * functions below, which calls the one that the handle has. All else is handed on by a jump and
  * not by a call: glibc's dlsym tells who calls it by its return address, and RTLD_NEXT means

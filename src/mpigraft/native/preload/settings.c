@@ -4,8 +4,8 @@
  * UCX_MODULE_DIR, and the paths that are compiled into the copies lead to the originals, whose
  * plugins need other files than the copies. Each copy needs this library, and calls
  * mpigraft_getenv() where the original calls getenv(). The answers are in the file `environment` in
- * the folder above this library's own: a line NAME=VALUE gives a variable a value, whatever the
- * process has, and a line NAME gives it none. What a launcher's own MPI left for its ranks (its
+ * the folder above this library's own: a line NAME=VALUE gives a variable this value, and a line
+ * NAME gives it none, in place of the process's. What a launcher's own MPI left for its ranks (its
  * OPAL_PREFIX) would be wrong here. Nor does a copy set these for others: Open MPI 5 sets
  * PMIX_PREFIX to what OPAL_PREFIX is.
  *

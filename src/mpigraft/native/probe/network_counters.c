@@ -43,7 +43,7 @@ static bool read_counter(const char *path, long long *value)
 static const struct {
     const char *folder, *file;
     const char *suffix; /* of the wire's name */
-    int unit;           /* bytes that one count stands for */
+    int unit;           /* bytes of one count */
     int counter;
 } BYPASSING[] = {
     {"/sys/class/infiniband", "ports/1/counters/port_xmit_data", ":1", 4, INFINIBAND},
@@ -70,7 +70,7 @@ static void read_bypassing(struct wires *wires)
     }
 }
 
-/* Interfaces belong to a network namespace, of which a machine may have many; devices belong to
+/* Interfaces belong to a network namespace, and a machine may have many; devices belong to
  * the machine. Who reads for whom is the caller's to say. */
 void read_wires(struct wires *wires, bool interfaces, bool devices)
 {

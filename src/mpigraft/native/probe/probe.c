@@ -1,9 +1,9 @@
 /* mpigraft-probe: known traffic of each kind between known peers, and what the wires saw of it.
  * Started by the MPI's own launcher; rank 0 prints.
  *
- * A library that was told to use shared memory and sends a hundred megabytes through a network
- * interface is caught here, whatever it reports. Errors are returned, not fatal: a phase that
- * fails prints its error and the next one is tried. Exit status 2: bad usage; 3: MPI failed.
+ * A library that has to use shared memory and sends a hundred megabytes through a network
+ * interface is caught here, even if it reports otherwise. Errors are returned, not fatal: a phase
+ * that fails prints its error and the next one is tried. Exit status 2: bad usage; 3: MPI failed.
  */
 #include <fcntl.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ const char program_name[] = "mpigraft-probe";
 /* ---- phases ---- */
 
 /* Short and long messages, and each kind of collective, may go by lanes of their own: Intel MPI
- * told to use TCP adds up 8 bytes in shared memory. So each is counted by itself. */
+ * that has to use TCP adds up 8 bytes in shared memory. So each is counted by itself. */
 struct part {
     const char *what;
     int (*traffic)(struct probe *, struct peers peers, int bytes, int times);
@@ -306,8 +306,8 @@ static void run_phase(struct probe *probe, const struct kind *kind, const char *
     free(counted);
 }
 
-/* What MPI itself says of the ranks of one host. Told not to use the memory that they share, MPICH
- * says that they share none, and only then does it use none. */
+/* What MPI itself reports about the ranks of one host. If MPICH may not use the memory that they
+ * share, it says that they share none, and only then does it use none. */
 static void print_locality(const struct probe *probe)
 {
     MPI_Comm local;

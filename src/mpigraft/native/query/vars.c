@@ -75,7 +75,7 @@ struct kind {
     void (*line)(int index, bool initialised, bool readable);
 };
 
-/* An index that stands for nothing, as Open MPI leaves some, is passed over. */
+/* An index of nothing, as Open MPI leaves some, is passed over. */
 static void control_line(int index, bool initialised, bool readable)
 {
     struct variable *it = blank();

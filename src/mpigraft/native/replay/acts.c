@@ -309,7 +309,7 @@ char *window_memory(const struct call *call)
     return window->memory;
 }
 
-/* A split that gives the communicators of the record, whatever the nodes are here; the ticks that
+/* A split that gives the communicators of the record, on any nodes; the ticks that
  * it took. */
 uint64_t split_as_recorded(const struct call *call)
 {

@@ -1,4 +1,4 @@
-/* Where the data of a call lies: its buffers as blocks, and memory that is as large as they need.
+/* Where the data of a call is: its buffers as blocks, and memory that is as large as they need.
  *
  * One description serves three ends: the size of a buffer, the bytes that a call moves, and what is
  * written and checked with --check.

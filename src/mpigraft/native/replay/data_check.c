@@ -131,7 +131,7 @@ static uint64_t block_seed(const struct call *call, const char *stem, const stru
     return seed_of(comm, number, sends ? comm->rank : peer, 0, 0);
 }
 
-/* In place, a rank's part lies where it is received. */
+/* In place, a rank's part is where it is received. */
 static void fill_in_place(const struct call *call, const char *stem, const struct communicator *comm,
                           uint64_t number, char *buffer)
 {

@@ -141,7 +141,7 @@ struct block {
 enum { MOST_AREAS = 1 << 16 };
 
 /* With --check: a program may free an object, and another may get its number, before a request is
- * complete or is started again. Both need it, to know what lies where. */
+ * complete or is started again. Both need it, to know what is where. */
 struct kept {
     struct kept *next;
     bool is_type;

@@ -16,7 +16,7 @@ static bool is_chosen(const struct routine *routine, const char *only)
     return one_of(routine->name, list) || one_of(family, list);
 }
 
-/* A routine of messages between two ranks stands for all of them, since they need each other. */
+/* A routine of messages between two ranks counts for all of them, since they need each other. */
 bool choose_calls(const char *only)
 {
     const char *family = NULL;

@@ -1,4 +1,4 @@
-/* The arguments of a call as words, from what the record says of it and the objects of this run. */
+/* The arguments of a call as words, from its record and the objects of this run. */
 #include "replay.h"
 
 struct scratch scratch;
@@ -99,7 +99,7 @@ static word array_word(const struct call *call, int at)
     return ADDRESS(field->ints);
 }
 
-/* Of parameters of which nothing was recorded. */
+/* Parameters without a record. */
 static word unrecorded_word(const struct parameter *parameter, int at)
 {
     MPI_Info info = MPI_INFO_NULL;

@@ -6,7 +6,7 @@
  *   --set VARIABLE=VALUE[/VALUE...]  the rank gets the VALUE of that number, from 0; an empty one
  *                          unsets VARIABLE
  *   --stdin 0|all|none     who reads standard input: the first rank, each one, nobody. The others
- *                          read nothing, whatever the launcher gave them
+ *                          read nothing of what the launcher gave them
  *   --world NAME[,NAME...] variables in which a launcher may tell a rank its number in the world
  *   --folder PATH          where standard input is found: stdin.h
  *
@@ -154,38 +154,38 @@ static char **decoded(char **words)
 
 /* ---- usage ---- */
 
-static void apply(const struct options *told)
+static void apply(const struct options *given)
 {
-    if (!told->stdin_for)
+    if (!given->stdin_for)
         return;
-    bool all = !strcmp(told->stdin_for, "all"), none = !strcmp(told->stdin_for, "none");
-    if (!none && !told->folder)
-        refuse(USAGE, "--stdin %s wants --folder", told->stdin_for);
-    if (!none && !all && strcmp(told->stdin_for, "0"))
-        refuse(USAGE, "--stdin %s is none of 0, all, none", told->stdin_for);
-    if (!none && !all && !told->world)
+    bool all = !strcmp(given->stdin_for, "all"), none = !strcmp(given->stdin_for, "none");
+    if (!none && !given->folder)
+        refuse(USAGE, "--stdin %s wants --folder", given->stdin_for);
+    if (!none && !all && strcmp(given->stdin_for, "0"))
+        refuse(USAGE, "--stdin %s is none of 0, all, none", given->stdin_for);
+    if (!none && !all && !given->world)
         refuse(USAGE, "--stdin 0 wants --world");
-    if (all || (!none && rank_of(told->world, "in the world") == 0))
-        take_stdin(told->folder);
+    if (all || (!none && rank_of(given->world, "in the world") == 0))
+        take_stdin(given->folder);
     else
         nothing_to_read();
 }
 
-static const char **value_of(struct options *told, const char *name)
+static const char **value_of(struct options *given, const char *name)
 {
-    return !strcmp(name, "--rank")     ? &told->names
-           : !strcmp(name, "--stdin")  ? &told->stdin_for
-           : !strcmp(name, "--world")  ? &told->world
-           : !strcmp(name, "--folder") ? &told->folder
+    return !strcmp(name, "--rank")     ? &given->names
+           : !strcmp(name, "--stdin")  ? &given->stdin_for
+           : !strcmp(name, "--world")  ? &given->world
+           : !strcmp(name, "--folder") ? &given->folder
                                        : NULL;
 }
 
 int main(int argc, char **argv)
 {
-    struct options told = {0};
+    struct options given = {0};
     int at = 1, sets = 0;
     for (; at + 1 < argc && strcmp(argv[at], "--"); at += 2) {
-        const char **value = value_of(&told, argv[at]);
+        const char **value = value_of(&given, argv[at]);
         if (decode(argv[at + 1]))
             refuse(USAGE, "%s goes on, which an option's word may not", argv[at]);
         if (value)
@@ -195,14 +195,14 @@ int main(int argc, char **argv)
         else
             sets++;
     }
-    if (at + 1 >= argc || strcmp(argv[at], "--") || (sets && !told.names))
+    if (at + 1 >= argc || strcmp(argv[at], "--") || (sets && !given.names))
         refuse(USAGE, "it is called as --rank NAMES --set VARIABLE=VALUES -- PROGRAM, or with "
                       "--stdin 0 --world NAME --folder PATH");
-    long rank = told.names ? rank_of(told.names, "on its node") : 0;
+    long rank = given.names ? rank_of(given.names, "on its node") : 0;
     for (int i = 1; i < at; i += 2)
         if (!strcmp(argv[i], "--set"))
             give(argv[i + 1], rank);
-    apply(&told);
+    apply(&given);
     char **words = decoded(argv + at + 1);
     execvp(words[0], words);
     int code = errno == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;

@@ -6,7 +6,7 @@
  * SIGQUIT, when our parent dies, and when the program itself has ended. The program gets that
  * signal, alone, as from a shell: a launcher passes it on as it does by hand, and a rank that got
  * it from both might take the second for a demand to end at once. What the program leaves gets
- * SIGTERM, and whatever is there after the grace SIGKILL; a helper of srun, which then ends the
+ * SIGTERM, and what is there after the grace SIGKILL; a helper of srun, which then ends the
  * ranks on other nodes, is killed last. SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT
  * are passed on to the program. Exit status: the program's; 128 + n if signal n ended it or was
  * passed on; 124 past the limit; 126 or 127 if it cannot be started; 2 for bad usage.
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
     signal(SIGCHLD, SIG_DFL); /* ignored by the parent, the child's status would be lost */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, parent_died);
-    if (getppid() != g.parent) { /* it died before we asked to be told of it */
+    if (getppid() != g.parent) { /* it died before we asked for a signal of it */
         fprintf(stderr, "mpigraft-guard: %d is not our parent\n", (int)g.parent);
         return 128 + SIGTERM;
     }

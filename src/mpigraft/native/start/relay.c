@@ -118,7 +118,7 @@ static int inside(char **argv)
 
 /* Answer which signals have come, until the relay is gone: then end the engine, which ends the
  * program. The kernel would do that if asked to by prctl, but not for Apptainer, which changes its
- * credentials. All of PASSED are blocked, so whatever the group got waits here to be asked for. */
+ * credentials. All of PASSED are blocked, so what the group got waits here to be asked for. */
 static void witness(int relay, pid_t engine)
 {
     unsigned char number;

@@ -94,7 +94,7 @@ static int open_pipe(void)
     return ends[0];
 }
 
-/* The file opened once more, where it stood: of each of several ranks. -1: it may not be. */
+/* The file opened once more, at its old offset, by each of several ranks. -1: it may not be. */
 static int opened_anew(void)
 {
     int fd = open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC);

@@ -85,7 +85,7 @@ static int handed_over(const char *name)
 
 /* ---- from another node ---- */
 
-/* A connection to a server that knows the greeting, told the reply; -1: it is not there. */
+/* A connection to a server that knows the greeting, and gets the reply; -1: it is not there. */
 static int connected(const char *host, const char *port, const char *greeting, const char *reply)
 {
     struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};

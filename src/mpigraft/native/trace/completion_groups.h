@@ -13,7 +13,7 @@
 
 enum { CROWDS = 16 };
 
-/* An array of requests of which some are complete. */
+/* An array of requests, some of them complete. */
 static struct crowd {
     const void *array;
     int count;
@@ -54,7 +54,7 @@ static struct crowd *make_crowd(const void *array, int count)
     return crowd->count ? crowd : NULL;
 }
 
-/* The number of what stands, or stood, at a place of an array. */
+/* The number of the request that is, or was, at a place of an array. */
 static uint32_t place_id(struct crowd *crowd, int place, uint32_t id)
 {
     if (!crowd || (!id && !crowd->kept[place]))

@@ -49,7 +49,7 @@ static inline void add_block(struct blocks *of, uint64_t bytes)
     of->bytes += bytes;
 }
 
-/* Whether no class stands for them: their mean may be in one that has none of them. */
+/* Whether no class fits them: their mean may be in one that has none of them. */
 static inline bool is_mixed(const struct blocks *of)
 {
     return size_class(of->most) > size_class(of->least) + 1;
@@ -158,7 +158,7 @@ OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, 
             ONE_SIDED(count, type, target, win);                         \
     } while (0)
 
-/* This rank's part of an allgather; in place it lies where it is received. */
+/* This rank's part of an allgather; in place it is where it is received. */
 #define OWN(buffer, count, type, recvcount, recvtype) \
     do {                                              \
         if ((const void *)(buffer) == MPI_IN_PLACE)   \

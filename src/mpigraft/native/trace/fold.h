@@ -178,7 +178,7 @@ static bool same_nodes(const struct node *one, const struct node *other, size_t 
     return true;
 }
 
-/* ---- where a hash stands last ---- */
+/* ---- the last place of a hash ---- */
 
 /* An entry stays in the table when nothing has its hash any more, since others were led past it. */
 static uint32_t *last_place(uint64_t hash)

@@ -1,4 +1,4 @@
-/* What handles stand for: the size of a datatype, the ranks of a communicator or window. */
+/* What handles mean: the size of a datatype, the ranks of a communicator or window. */
 #ifndef MPIGRAFT_TRACE_OBJECTS_H
 #define MPIGRAFT_TRACE_OBJECTS_H
 

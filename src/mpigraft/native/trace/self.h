@@ -64,7 +64,7 @@ struct members {
 
 enum { MEMBERS = 64, NEAR = 4, TYPES = 16 };
 
-/* Of one thread. It stands in static TLS, so that it is read by one instruction: what is
+/* Of one thread. It is in static TLS, so that it is read by one instruction: what is
  * preloaded is there before any thread. */
 struct self {
     int depth; /* of calls into MPI; what MPI calls in itself is not counted */

@@ -20,7 +20,7 @@
 /* What libmpigraft-trace.so writes: one file per node, with a slot for each rank of that node.
  *
  * FOLDER/HOST-NODE.trace begins with `struct trace_file` and the names of all routines; slot i
- * lies at TRACE_START + i * slot_bytes. Ranks map their slot, so that what they count is in the
+ * begins at TRACE_START + i * slot_bytes. Ranks map their slot, so that what they count is in the
  * file at every moment: a rank that aborts or is killed leaves its numbers. A slot is sparse; what
  * is used of it is allocated before it is touched, so that a full disk is an answer and no signal.
  * Offsets count from the start of the slot; 0 is none. Numbers are those of the machine
@@ -130,7 +130,7 @@ enum { GROWTH = 256 << 10 }; /* bytes that are allocated at a time */
 static struct slot {
     char path[PATH_MAX];
     ino_t inode;
-    uint64_t bytes, offset;    /* of the slot, and where it lies in the file */
+    uint64_t bytes, offset;    /* of the slot, and its place in the file */
     uint64_t used, allocated;  /* bytes */
     char *base;                /* NULL: there is none */
     pthread_mutex_t lock;

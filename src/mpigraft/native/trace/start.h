@@ -115,7 +115,7 @@ static void end_run(enum rank_state state)
     process.head->state = state;
 }
 
-/* A rank that goes without MPI_Finalize ends here, whatever its launcher waits for. It may go from
+/* A rank that goes without MPI_Finalize ends here, even if its launcher waits. It may go from
  * a handler of a signal, which waits for no lock. */
 static void left(void)
 {
@@ -364,7 +364,7 @@ EXPORT int trace_Finalize(void)
 ALSO(Finalize, "Finalize");
 
 /* As in the standard: 0 ends the counting, and a positive level begins it again. What follows the
- * level is for another tool, of which nobody knows the types. */
+ * level is for another tool, whose types are unknown. */
 EXPORT int trace_Pcontrol(const int level, ...) TAKEN("Pcontrol");
 EXPORT int trace_Pcontrol(const int level, ...)
 {

@@ -21,7 +21,7 @@
     }
 #define BEFORE_ABORT (end_recording(ENDED_BY_ABORT, R_Abort), publish_slot())
 #define AWAIT_ALL(comm) AWAITED(PMPI(Barrier, int (*)(MPI_Comm))(comm))
-/* Of several threads each could take the message of which another was told. */
+/* Of several threads each could take the message that another was promised. */
 #define AWAIT_MESSAGE(source, tag, comm)                                              \
     AWAITED(if ((source) != MPI_PROC_NULL && process.head->thread_level < MPI_THREAD_MULTIPLE) \
                 PMPI(Probe, int (*)(int, int, MPI_Comm, MPI_Status *))(               \

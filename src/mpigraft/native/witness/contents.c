@@ -1,6 +1,6 @@
 /* Which build of an MPI's libraries is mapped: what nodes are compared by.
  *
- * The linker's build id lies in memory (PT_NOTE): no file is read for it. With the size of the file
+ * The linker's build id is in memory (PT_NOTE): no file is read for it. With the size of the file
  * it is a library's content, "ID/SIZE". A library without one has "sha256:SUM". One rank of a node
  * takes that sum, and only where MPIGRAFT_CONTENTS names a folder: the sum is kept in its file
  * HOST.sums by device, inode, size and times, so that the next launch on the node reads no library.
@@ -53,7 +53,7 @@ static void sha256_add(uint32_t state[8], const unsigned char *block)
         state[i] += s[i];
 }
 
-/* Of all that `handle` gives from where it stands; false where it cannot be read. */
+/* Of all that `handle` gives from its offset on; false where it cannot be read. */
 static bool sha256_of_file(int handle, char hex[SHA256_HEX])
 {
     static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,

@@ -200,8 +200,8 @@ static void refuse_other_mpi(int file, const char *command)
 }
 
 /* Before a child enters an MPI that it opened, or that a script before it chose: of another one than
- * the ranks' nobody could know before it started. Its parent waits in MPI_Comm_spawn, of which
- * only a signal ends it. Processes below the child may enter what they like: others may join. */
+ * the ranks' nobody could know before it started. Its parent waits in MPI_Comm_spawn, and
+ * only a signal ends that. Processes below the child may enter what they like: others may join. */
 static void refuse_opened_mpi(void)
 {
     const char *parent = getenv("MPIGRAFT_SPAWN_PARENT"), *ranks = getenv("MPIGRAFT_SPAWN_LIBRARY");

@@ -276,7 +276,7 @@ bool append(const char *path, const struct text *line)
     int handle = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (handle < 0)
         return false;
-    (void)!fchmod(handle, 0644); /* whatever the umask: others of this launch read it */
+    (void)!fchmod(handle, 0644); /* despite the umask: others of this launch read it */
     ssize_t written;
     do
         written = write(handle, line->bytes, line->length);
@@ -288,7 +288,7 @@ bool append(const char *path, const struct text *line)
     return !reason;
 }
 
-/* `common` and `line` are open; both are closed here, whatever happens. */
+/* `common` and `line` are open; both are closed here in any case. */
 static bool write_line(const char *folder, const char *host, struct place place,
                        const char *version, struct mapped_list list, struct text *common,
                        struct text *line)

@@ -4,7 +4,7 @@
  * handle (next_mpi.h). Once per process and only with MPIGRAFT_WITNESS=FOLDER it notes there which
  * MPI libraries are mapped, calls the real one, and then adds a line to the node's file (rank_record.h).
  * Nothing after that passes through it. It knows no MPI header and needs no MPI library: handles
- * of the three ABIs are told apart by the library that the real function came from. It never
+ * of the three ABIs are distinguished by the library that the real function came from. It never
  * fails a program: what cannot be written is said on stderr and the program goes on.
  */
 #include <dlfcn.h>
