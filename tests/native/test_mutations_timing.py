@@ -44,13 +44,17 @@ SAME = {
     "times = 2; times <= (brief ? 2 : FARTHEST); times += 2": "two and two are four either way",
     "too_short: for (long times = 2; times <= (brief ? 2 : FARTHEST); times *= 2) { -> for (long "
     "times = 2; times <= (brief ? 3 : FARTHEST)": "twice is below three as well",
-    "warm_up: if (decided_by_rank_0(run, i > 0 && now() > deadline)) -> if (decided_by_rank_0(run, i >= ":
+    "warm_up: if (decided_by_rank_0(run, i > 0 && now() > deadline)) -> if "
+    "(decided_by_rank_0(run, i >= ":
         "the deadline has not passed before the first iteration",
-    "warm_up: if (decided_by_rank_0(run, i > 0 && now() > deadline)) -> if (decided_by_rank_0(run, i > 0 "
+    "warm_up: if (decided_by_rank_0(run, i > 0 && now() > deadline)) -> if "
+    "(decided_by_rank_0(run, i > 0 "
     "&& now() >= ": "no time is exactly that",
-    "warm_up: for (long n = 2; !decided_by_rank_0(run, now() > deadline); n += n < 1024 ? n : 0) -> "
+    "warm_up: for (long n = 2; !decided_by_rank_0(run, now() > deadline); n += n < 1024 ? n : "
+    "0) -> "
     "for (long n = 2; !decided_by_rank_0(run, now() >= ": "no time is exactly that",
-    "try_batch: for (int i = 1; i < tries && decided_by_rank_0(run, best.clock >= enough); i++) { -> "
+    "try_batch: for (int i = 1; i < tries && decided_by_rank_0(run, best.clock >= enough); i++) "
+    "{ -> "
     "for (int i = 1; i < tries && decided_by_rank_0(run, best.clock > ": "no time is exactly that",
     "try_batch: best.wall = best.clock + overhead; -> best.wall = best.clock - overhead":
         "of three tries it is turned twice",
