@@ -32,7 +32,7 @@ ready test test-long: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 ready test test-long: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 test test-long: export MPIGRAFT_TEST_ALL := 1
 ready: lint $(PREBUILT) ## lint, and set up all that tests need
-	@install -d -m 755 $(TEST_CACHE) # users of the test bed read it, and pip makes its folders 700
+	@install -d -m 755 $(TEST_CACHE) $(MPIGRAFT_HOME) # which users of the test bed read
 	@tools/setup debian tests/debian-packages tests/debian-packages-long
 	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
 	@MPIGRAFT_HOME=$(TEST_CACHE)/home-openmpi-4 $(BIN)/mpigraft get openmpi --version 4.1.8 >/dev/null

@@ -126,7 +126,7 @@ def test_foreign_noise_costs_nothing(
 def test_an_unnamed_configuration_that_fails_is_a_row(
     machine: Machine, store_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crash = 'case "$0" in *ompi) kill -11 $$;; esac; exec "$REAL" "$@"'
+    crash = 'case "$0" in *ompi/*) kill -11 $$;; esac; exec "$REAL" "$@"'
     doctored(monkeypatch, tmp_path, crash)
     planned = short(machine, mpi=("mpich", "openmpi"), rounds=3)
     store = Store(store_folder)

@@ -292,7 +292,7 @@ def test_mpi_and_transport_make_the_configuration(path: Path, tmp_path: Path) ->
     assert [t.configuration for t in read] == ["openmpi@5.0.7/ucx+compiler=gcc"]
     one = Pattern.parse("{configuration}_{transport}_*").fields_of(file)
     assert one is not None
-    with pytest.raises(UsageError, match="stands for"):
+    with pytest.raises(UsageError, match="its name has both"):
         read_results(ImportSource.of(file, None, one), ImportOptions())
 
 
