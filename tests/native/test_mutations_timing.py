@@ -44,6 +44,8 @@ SAME = {
     "times = 2; times <= (brief ? 2 : FARTHEST); times += 2": "two and two are four either way",
     "too_short: for (long times = 2; times <= (brief ? 2 : FARTHEST); times *= 2) { -> for (long "
     "times = 2; times <= (brief ? 3 : FARTHEST)": "twice is below three as well",
+    "divide_budget: bool is_long = LEAST_SAMPLES * timed.wall > LONG * budget; -> bool is_long = "
+    "LEAST_SAMPLES * timed.wall >= ": "no time is exactly that",
     "warm_up: if (decided_by_rank_0(run, i > 0 && now() > deadline)) -> if "
     "(decided_by_rank_0(run, i >= ":
         "the deadline has not passed before the first iteration",
