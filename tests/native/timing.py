@@ -234,7 +234,7 @@ def check_a_schedule_of_a_disturbed_moment(ask: Ask) -> None:
     few = {"warmup": 0, "budget": 1e-3, "samples": 1e4}
     slow = {"warmup": 0, "slow": 9}
     assert ask(op=49, **few)["told"][2] == 1
-    short = ask(op=500, stall=4500, slow=9 + 4, **few)  # so are four of nine samples
+    short = ask(op=500, stall=4500, slow=9 + 2, **few)  # so are two of five samples
     assert (short["batch"], short["told"][2]) == (4, 2)
     assert ask(op=1500, stall=1000, slow=9, **few)["told"][2] == 1
     assert ask(op=10_000, stall=90_000, **slow)["told"][2] == 1  # all samples were taken
