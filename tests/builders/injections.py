@@ -33,11 +33,16 @@ def grafted(
 
 def over(found: GraftContents) -> dict[str, str]:
     """{path inside: name of what lies over it}."""
-    return {b.target: b.source.removeprefix("{graft}/") for b in found.binds}
+    return {b.target: in_lib(b.source.removeprefix("{graft}/")) for b in found.binds}
 
 
 def copies(found: GraftContents) -> dict[str, Copy]:
-    return {copy.name: copy for copy in found.copies}
+    return {in_lib(copy.name): copy for copy in found.copies}
+
+
+def in_lib(name: str) -> str:
+    """The name of a file of the graft: most are below its `lib`, which goes without saying."""
+    return name.removeprefix("lib/")
 
 
 def choices(found: GraftContents) -> dict[str, CopyPolicy]:

@@ -19,6 +19,7 @@ from mpigraft.knowledge.builds import Clash, packages, plan_table
 from mpigraft.knowledge.sonames import LANGUAGES
 from mpigraft.knowledge.versions import Range
 from tests.builders.messages import matches, shows
+from tests.unit.build.test_easyconfigs import switches
 
 PLAIN = BuildHost("x86_64", frozenset(), {})
 SLINGSHOT = replace(PLAIN, features=frozenset({"cxi"}))
@@ -61,17 +62,17 @@ def test_a_chain_has_what_the_machine_wants() -> None:
 
 
 def test_options_follow_what_is_in_the_plan_and_on_the_machine() -> None:
-    def options(name: str, host: BuildHost, **words: Any) -> set[str]:
+    def options(name: str, host: BuildHost, **words: Any) -> set[tuple[str, str | bool]]:
         steps = planned(host=host, **words).steps
-        return set(next(step for step in steps if step.id == name).configure)
+        return {*switches(next(step for step in steps if step.id == name).configure).items()}
 
-    assert {"--disable-cxi", "--disable-xpmem"} <= options("libfabric", PLAIN)
-    assert "--enable-cxi={libcxi}" in options("libfabric", SLINGSHOT)
+    assert {("cxi", False), ("xpmem", False)} <= options("libfabric", PLAIN)
+    assert ("cxi", "{libcxi}") in options("libfabric", SLINGSHOT)
     gpus = replace(SLINGSHOT, provided={"cuda": Offer("/opt/cuda"), "xpmem": Offer("/opt/xpmem")})
-    assert {"--with-cuda={cuda}", "--enable-xpmem={xpmem}"} <= options("libfabric", gpus)
-    assert {"--with-cuda={cuda}", "--without-rocm"} <= options("openmpi", gpus)
-    assert "--with-pmix=internal" in options("openmpi", PLAIN)
-    assert "--with-pmix={pmix}" in options("openmpi", PLAIN, versions={"pmix": ""})
+    assert {("cuda", "{cuda}"), ("xpmem", "{xpmem}")} <= options("libfabric", gpus)
+    assert {("cuda", "{cuda}"), ("rocm", False)} <= options("openmpi", gpus)
+    assert ("pmix", "internal") in options("openmpi", PLAIN)
+    assert ("pmix", "{pmix}") in options("openmpi", PLAIN, versions={"pmix": ""})
 
 
 def test_versions_that_ran_together_are_taken_and_named() -> None:
@@ -158,17 +159,19 @@ def test_a_patch_is_planned_where_its_versions_and_its_machine_are() -> None:
     assert patches({"libfabric": "2.3.0"}, SLINGSHOT) == ["cxi-api-2.3"]
     assert patches({"libfabric": "2.3.0"}, PLAIN) == []
     assert patches({"libfabric": "2.5.1"}, SLINGSHOT) == []
-    assert patches({"libfabric": "2.5.0"}, SLINGSHOT) == ["cxi-older-libcxi"]
-    given = replace(OFFLINE, patches={"libfabric-2.5.0-older-libcxi.patch": "0" * 64})
-    assert patches({"libfabric": "2.5.0"}, given) == ["cxi-older-libcxi"]
+    (older,) = patches({"libfabric": "2.5.0"}, SLINGSHOT)
+    (known,) = (p for p in packages()["libfabric"].patches if p.id == older)
+    assert patches({"libfabric": "2.5.0"}, replace(OFFLINE, patches={known.file: "0" * 64})) == [
+        older
+    ]
 
 
 def test_a_patch_that_nobody_has_is_told_and_is_planned_once_it_is_given() -> None:
     gpus = replace(SLINGSHOT, provided={"rocm": Offer("/opt/rocm")})
     older = {"openmpi": "5.0.7", "libfabric": "2.1.0"}
-    codes = [f.code for f in planned(versions=older, host=gpus).findings]
-    assert codes.count("patch-missing") == 1
-    assert "Required key not available" in str(planned(versions=older, host=gpus).findings)
+    findings = planned(versions=older, host=gpus).findings
+    (missing,) = (f for f in findings if f.code == "patch-missing")
+    assert shows(str(missing), "Required key not available")
     given = planned(versions=older, host=replace(gpus, patches={"ompi-13090.patch": "1" * 64}))
     assert [p.sha256 for p in given.steps[-1].patches] == ["1" * 64]
     assert "Required key" not in str(given.findings)
@@ -208,18 +211,21 @@ def test_what_is_offered_is_used_unless_it_is_to_be_built_or_left_out() -> None:
     )
     plan = planned(host=host)
     assert "hwloc" not in plan.versions
-    assert {"--with-hwloc={hwloc}", "--with-cuda={cuda}"} <= set(plan.steps[-1].configure)
+    last = switches(plan.steps[-1].configure)
+    assert (last["hwloc"], last["cuda"]) == ("{hwloc}", "{cuda}")
     assert planned(host=host, versions={"hwloc": ""}).versions["hwloc"] == "2.12.1"
-    assert "--without-cuda" in planned(host=host, without="cuda").steps[-1].configure
-    assert "--with-hwloc=internal" in planned(host=host, without="hwloc").steps[-1].configure
+    for left_out, value in (("cuda", False), ("hwloc", "internal")):
+        without = planned(host=host, without=left_out).steps[-1]
+        assert switches(without.configure)[left_out] == value
 
 
 def test_libfabric_may_be_left_out_where_ucx_carries_the_bytes() -> None:
-    ucx = {"ucx": ""}
-    assert "--without-ofi" in planned("openmpi", ucx, "libfabric").steps[-1].configure
-    assert "--with-device=ch4:ucx" in planned("mpich", ucx, "libfabric").steps[-1].configure
-    both = planned("mpich", ucx).steps[-1].configure
-    assert "--with-device=ch4:ofi,ucx" in both
+    def option(name: str, recipe: str, without: str = "") -> str | bool:
+        return switches(planned(recipe, {"ucx": ""}, without).steps[-1].configure)[name]
+
+    assert option("ofi", "openmpi", "libfabric") is False
+    assert option("device", "mpich", "libfabric") == "ch4:ucx"
+    assert option("device", "mpich") == "ch4:ofi,ucx"
     assert refused(UsageError, recipe="mpich", without="libfabric") == "package-one-of"
 
 
@@ -236,8 +242,8 @@ def test_partitions_of_one_system_get_the_same_versions() -> None:
     x86, gpu = plan_system(request, [SLINGSHOT, arm], packages(), plan_table())
     assert (x86.host.partition, gpu.host.partition) == ("x86_64", "aarch64-cuda")
     assert x86.versions == gpu.versions
-    assert "--with-cuda={cuda}" in gpu.steps[-1].configure
-    assert "--without-cuda" in x86.steps[-1].configure
+    cuda = [switches(plan.steps[-1].configure)["cuda"] for plan in (gpu, x86)]
+    assert cuda == ["{cuda}", False]
     with pytest.raises(UsageError) as error:
         plan_system(request, [SLINGSHOT, SLINGSHOT], packages(), plan_table())
     assert error.value.code == "partition-twice"
@@ -298,7 +304,7 @@ def test_what_is_known_of_versions_is_said_where_it_matters() -> None:
     assert shows(str(planned(host=gpus).findings), "GDRCopy")
     assert Level.ERROR not in levels
     card = replace(gpus, provided={**gpus.provided, "gdrcopy": Offer("/usr")})
-    assert "without GDRCopy" not in str(planned(host=card).findings)
+    assert not shows(str(planned(host=card).findings), "without GDRCopy")
 
 
 @pytest.mark.parametrize(

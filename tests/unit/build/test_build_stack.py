@@ -16,6 +16,7 @@ from mpigraft.build.values import BuildHost, BuildPlan, BuildRequest, BuildStack
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.knowledge.builds import packages, plan_table
 from tests.builders.messages import matches
+from tests.unit.build.test_easyconfigs import switches, values
 
 HOST = BuildHost("x86_64", frozenset({"cxi"}), {})
 PLACE = "versions/2023.06/software/linux/x86_64/amd/zen4"
@@ -42,6 +43,12 @@ def planned(host: BuildHost, **versions: str) -> BuildPlan:
     return plan_build(BuildRequest("openmpi", versions), host, packages(), plan_table())
 
 
+def options_of(plan: BuildPlan) -> dict[str, str | bool]:
+    """Of the last easyconfig, as `switches` has them."""
+    last = values(list(easyconfigs_of(plan).values())[-1])
+    return switches(str(last["configopts"]).split())
+
+
 def test_packages_of_its_mpis_compiler_are_used_and_not_built(stack: Path) -> None:
     host = with_stack(HOST, stack, packages(), {})
     assert host.provided["pmix"].version == "4.2.4"
@@ -54,8 +61,8 @@ def test_packages_of_its_mpis_compiler_are_used_and_not_built(stack: Path) -> No
     assert {"libcxi", "libfabric", "openmpi"} <= plan.versions.keys()
     assert "stack-toolchains" in {f.code for f in plan.findings}
     last = list(easyconfigs_of(plan).items())[-1]
-    assert last[0] == "OpenMPI-5.0.8-gnu-2023.06-zen4.eb"
-    assert f"--with-pmix={host.provided['pmix'].prefix}" in "".join(last[1].split())
+    assert last[0] == f"OpenMPI-{plan.versions['openmpi']}-gnu-{host.stack.name}.eb"
+    assert options_of(plan)["pmix"] == host.provided["pmix"].prefix
     assert f"-rpath,{host.provided['hwloc'].prefix}/lib" in last[1]
 
 
@@ -76,13 +83,13 @@ def test_its_compiler_builds(stack: Path) -> None:
 def test_fortran_is_that_of_the_stacks_gcc_whatever_the_machine_has(
     stack: Path, machines: dict[str, Offer]
 ) -> None:
-    def words() -> str:
+    def options() -> dict[str, str | bool]:
         host = with_stack(replace(HOST, provided=machines), stack, packages(), {})
-        return "".join(list(easyconfigs_of(planned(host)).values())[-1].split())
+        return options_of(planned(host))
 
-    assert "--disable-mpi-fortran" in words()
+    assert options()["mpi-fortran"] is False
     (stack / PLACE / "software/GCCcore/12.3.0/bin/gfortran").touch()
-    assert "--disable-mpi-fortran" not in words()
+    assert "mpi-fortran" not in options()
 
 
 def test_a_stack_with_an_older_c_library_is_told_of() -> None:

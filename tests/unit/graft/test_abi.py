@@ -24,30 +24,40 @@ from tests.builders.elf import compiled
 pytestmark = pytest.mark.usefixtures("home")
 
 
+SEARCH = "$ORIGIN:$ORIGIN/.."
+
+
 def library(path: Path, *needs: Path, soname: str | None = None, source: str = "") -> Path:
-    flags = ("-Wl,-rpath,$ORIGIN:$ORIGIN/..",)
+    flags = (f"-Wl,-rpath,{SEARCH}",)
     return compiled(path, source, soname=soname or path.name, needs=needs, flags=flags)
+
+
+LIBMPI, PAL, FABRIC = "libmpi.so.40", "libopen-pal.so.80", "libfabric.so.1"
+LIBRARIES = {
+    "libucs.so.0": (), FABRIC: (), PAL: ("libucs.so.0",), LIBMPI: (PAL,),
+    "libmpi_mpifh.so.40": (LIBMPI,), "liboshmem.so.40": (LIBMPI,),
+}  # fmt: skip
+PLUGINS = {
+    "openmpi/mca_mtl_ofi.so": (FABRIC,), "openmpi/mca_spml_ucx.so": (), "ucx/libuct_cma.so.0": (),
+    "libfabric/libtcp-fi.so": (FABRIC,),
+}  # fmt: skip
+HELP = "share/openmpi/help-mpi.txt"
 
 
 def openmpi(prefix: Path) -> MpiInstall:
     """An Open MPI with components, UCX with a module, and libfabric with a provider."""
     lib = prefix / "lib"
-    ucs = library(lib / "libucs.so.0")
-    fabric = library(lib / "libfabric.so.1")
-    pal = library(lib / "libopen-pal.so.80", ucs)
     source = (
         "int MPI_Init(void) { return 0; }\nextern int deep(void);\nint x(void) { return deep(); }"
     )
-    libmpi = library(lib / "libmpi.so.40", pal, source=source)
-    library(lib / "libmpi_mpifh.so.40", libmpi)
-    library(lib / "liboshmem.so.40", libmpi)
-    library(lib / "openmpi/mca_mtl_ofi.so", fabric)
-    library(lib / "openmpi/mca_spml_ucx.so")
+    made: dict[str, Path] = {}
+    for name, needs in {**LIBRARIES, **PLUGINS}.items():
+        text = source if name == LIBMPI else ""
+        made[name] = library(lib / name, *(made[one] for one in needs), source=text)
+    libmpi = made[LIBMPI]
     (lib / "openmpi/mca_broken.so").write_text("not a library")
-    library(lib / "ucx/libuct_cma.so.0")
-    library(lib / "libfabric/libtcp-fi.so", fabric)
     (prefix / "share/openmpi").mkdir(parents=True)
-    (prefix / "share/openmpi/help-mpi.txt").write_text("help")
+    (prefix / HELP).write_text("help")
     (prefix / "share/openmpi/mpicc-wrapper-data.txt").write_text("no rank reads it")
     return an_mpi(prefix=prefix, libmpi=libmpi)
 
@@ -59,18 +69,12 @@ def named(facts: MpiAbi, *, opened: bool) -> set[str]:
 
 def test_libraries_plugins_files_and_environment(tmp_path: Path) -> None:
     facts = libraries.read_abi(openmpi(tmp_path / "mpi"))
-    assert facts.objects[0].soname == "libmpi.so.40"
-    assert named(facts, opened=False) == {
-        "libmpi.so.40", "libmpi_mpifh.so.40", "liboshmem.so.40", "libopen-pal.so.80",
-        "libucs.so.0", "libfabric.so.1",
-    }  # fmt: skip
-    assert named(facts, opened=True) == {
-        "openmpi/mca_mtl_ofi.so", "openmpi/mca_spml_ucx.so", "ucx/libuct_cma.so.0",
-        "libfabric/libtcp-fi.so",
-    }  # fmt: skip
+    assert facts.objects[0].soname == LIBMPI
+    assert named(facts, opened=False) == LIBRARIES.keys()
+    assert named(facts, opened=True) == PLUGINS.keys()
     roles = {x.soname: x.role for x in facts.objects}
-    assert (roles["libopen-pal.so.80"], roles["libucs.so.0"]) == (Role.MPI, Role.NET)
-    assert [file.place for file in facts.data] == ["share/openmpi/help-mpi.txt"]
+    assert (roles[PAL], roles["libucs.so.0"]) == (Role.MPI, Role.NET)
+    assert [file.place for file in facts.data] == [HELP]
     words = {row.name: row.value for row in facts.environment}
     assert words["OPAL_PREFIX"] == "{graft}"
     assert words["FI_PROVIDER_PATH"] == "{graft}/lib/libfabric"
@@ -83,8 +87,8 @@ def test_symbols_as_a_linker_has_them(tmp_path: Path) -> None:
     libmpi = libraries.read_abi(openmpi(tmp_path / "mpi")).objects[0]
     assert "MPI_Init" in libmpi.exported
     assert "deep" in libmpi.imported
-    assert libmpi.needed == ("libopen-pal.so.80",)
-    assert "$ORIGIN:$ORIGIN/.." in (libmpi.runpath, libmpi.rpath)
+    assert libmpi.needed == (PAL,)
+    assert SEARCH in (libmpi.runpath, libmpi.rpath)
 
 
 def test_what_a_plugin_brings_may_open_more(tmp_path: Path) -> None:
@@ -93,9 +97,10 @@ def test_what_a_plugin_brings_may_open_more(tmp_path: Path) -> None:
     lib = tmp_path / "mpi/lib"
     verbs = library(lib / "libfabric/libibverbs.so.1")
     library(lib / "libfabric/libverbs-fi.so", verbs)
-    library(lib / "libfabric/libibverbs/libmlx5-rdmav34.so", soname="libmlx5.so.1")
+    driver = "libibverbs/libmlx5-rdmav34.so"
+    library(lib / "libfabric" / driver, soname="libmlx5.so.1")
     facts = libraries.read_abi(mpi)
-    assert "libibverbs/libmlx5-rdmav34.so" in named(facts, opened=True)
+    assert driver in named(facts, opened=True)
     words = {row.name: row.value for row in facts.environment}
     assert words["IBV_DRIVERS"] == "{graft}/lib/libibverbs/libmlx5"
 
@@ -111,7 +116,7 @@ def test_one_library_of_each_name(tmp_path: Path) -> None:
     assert [x.path for x in facts.objects if x.soname == "libucs.so.0"] == [
         str(tmp_path / "mpi/lib/libucs.so.0")
     ]
-    assert "libbelow.so.1" not in {x.soname for x in facts.objects}
+    assert below.name not in {x.soname for x in facts.objects}
 
 
 def test_in_a_shared_folder_only_what_belongs(
@@ -122,15 +127,14 @@ def test_in_a_shared_folder_only_what_belongs(
     lib = tmp_path / "usr/lib"
     monkeypatch.setattr(interfaces, "SHARED", (str(lib),))
     mpich = library(lib / "libmpich.so.12")
-    library(lib / "libmpichfort.so.12", mpich)
-    library(lib / "libmpi_abi.so.1")
-    own = named(libraries.read_abi(mpi), opened=False)
-    assert {n for n in own if n.startswith("libmpi")} == {"libmpi.so.40", "libmpi_mpifh.so.40"}
+    fortran = library(lib / "libmpichfort.so.12", mpich)
+    standard = library(lib / "libmpi_abi.so.1")
+    assert named(libraries.read_abi(mpi), opened=False) == LIBRARIES.keys()
     second = an_mpi("mpich@4.0.2", prefix=tmp_path / "usr", libmpi=mpich)
     other = named(libraries.read_abi(second), opened=False)
-    assert other == {"libmpich.so.12", "libmpichfort.so.12"}
+    assert other == {mpich.name, fortran.name}
     monkeypatch.setattr(interfaces, "SHARED", ())
-    assert "libmpi_abi.so.1" in named(libraries.read_abi(second), opened=False)
+    assert standard.name in named(libraries.read_abi(second), opened=False)
 
 
 def test_the_c_library_goes_as_a_set(tmp_path: Path) -> None:

@@ -22,13 +22,14 @@ from tests.builders.worlds import a_world, at, host, needing
 
 LIBMPI = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libopen-pal.so.40", "libc.so.6"))
 PAL = library("libopen-pal.so.40")
+HOST_PAL = host("libopen-pal.so.80")
 
 
 def an_openmpi(*more: AbiObject, needed: tuple[str, ...] = (), **libmpi: object) -> MpiAbi:
     """Open MPI 5 with its libopen-pal and what else `needed` names."""
     return an_abi(
-        "openmpi@5.0.11", host("libopen-pal.so.80"), *more,
-        needed=("libopen-pal.so.80", *needed, "libc.so.6"), **libmpi,
+        "openmpi@5.0.11", HOST_PAL, *more,
+        needed=(HOST_PAL.soname, *needed, "libc.so.6"), **libmpi,
     )  # fmt: skip
 
 
@@ -37,10 +38,10 @@ def an_openmpi(*more: AbiObject, needed: tuple[str, ...] = (), **libmpi: object)
 
 def test_the_hosts_mpi_lies_over_the_very_file_that_the_guests_loader_takes() -> None:
     found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL), an_openmpi())
-    assert over(found) == {f"{LIB}/libmpi.so.40": "lib/libmpi.so.40"}
-    assert found.libmpi == f"{LIB}/libmpi.so.40"
-    assert loads(found)["libopen-pal.so.80"] == f"{GRAFT}/libopen-pal.so.80"
-    assert "libopen-pal.so.40" not in loads(found)
+    assert over(found) == {LIBMPI.path: LIBMPI.soname}
+    assert found.libmpi == LIBMPI.path
+    assert loads(found)[HOST_PAL.soname] == f"{GRAFT}/{HOST_PAL.soname}"
+    assert PAL.soname not in loads(found)
     assert not search(found)
     assert not [*lacks(found), *found.absent, *found.closed]
     assert not found.glibc
@@ -70,7 +71,7 @@ def test_without_an_mpi_in_the_guest_the_search_path_is_set() -> None:
     found = grafted(a_world(needing("libmpi.so.40")), an_openmpi())
     assert not found.binds
     assert search(found) == GRAFT
-    assert found.libmpi == f"{GRAFT}/libmpi.so.40"
+    assert found.libmpi == f"{GRAFT}/{LIBMPI.soname}"
     assert not list(lacks(found))
 
 
@@ -96,11 +97,10 @@ def test_each_program_has_the_hosts_mpi_wherever_it_finds_its_own() -> None:
         at(second, "libmpi.so.40"),
     )
     found = grafted(guest, an_openmpi())
-    assert over(found) == {first: "lib/libmpi.so.40", second: "lib/libmpi.so.40"}
+    name = LIBMPI.soname
+    assert over(found) == {first: name, second: name}
     assert search(found) == GRAFT
-    assert [loads(found, n)["libmpi.so.40"] for n in range(3)] == [
-        first, second, f"{GRAFT}/libmpi.so.40",
-    ]  # fmt: skip
+    assert [loads(found, n)[name] for n in range(3)] == [first, second, f"{GRAFT}/{name}"]
 
 
 def test_an_extension_module_is_a_subject_as_programs_are() -> None:
@@ -115,7 +115,7 @@ def test_network_libraries_are_the_hosts_even_where_the_guests_would_do() -> Non
     theirs = library("libfabric.so.1", **fabric)
     guest = a_world(needing("libmpi.so.40", "libfabric.so.1"), LIBMPI, PAL, theirs)
     found = grafted(guest, an_openmpi(host("libfabric.so.1", **fabric), needed=("libfabric.so.1",)))
-    assert over(found)[theirs.path] == "lib/libfabric.so.1"
+    assert over(found)[theirs.path] == theirs.soname
     assert choices(found)["libfabric.so.1"] is CopyPolicy.HOST
 
 
@@ -134,19 +134,14 @@ def test_another_name_of_the_same_interface_is_the_same_library() -> None:
     """A program of Debian's MPICH asks for libmpich.so.12; two libmpis must not come of it."""
     theirs = library("libmpich.so.12", exported=C_SYMBOLS)
     fortran = host("libmpifort.so.12", needed=("libmpi.so.12",))
-    found = grafted(
-        a_world(needing("libmpich.so.12", "libmpichfort.so.12"), theirs),
-        an_abi("mpich@5.0.2", fortran),
-    )
-    assert over(found) == {theirs.path: "lib/libmpi.so.12"}  # for programs with a path of their own
-    assert loads(found) == {
-        "libmpich.so.12": f"{GRAFT}/libmpich.so.12",
-        "libmpichfort.so.12": f"{GRAFT}/libmpichfort.so.12",
-        "libc.so.6": f"{LIB}/libc.so.6",
-    }
+    asked = (theirs.soname, "libmpichfort.so.12")
+    found = grafted(a_world(needing(*asked), theirs), an_abi("mpich@5.0.2", fortran))
+    assert over(found) == {theirs.path: "libmpi.so.12"}  # for programs with a path of their own
+    due = {**{name: f"{GRAFT}/{name}" for name in asked}, "libc.so.6": f"{LIB}/libc.so.6"}
+    assert loads(found) == due
     sources = {name: copy.source for name, copy in copies(found).items()}
-    assert sources["lib/libmpich.so.12"] == sources["lib/libmpi.so.12"]
-    assert sources["lib/libmpichfort.so.12"] == fortran.path
+    assert sources["libmpich.so.12"] == sources["libmpi.so.12"]
+    assert sources["libmpichfort.so.12"] == fortran.path
     assert not [*found.absent, *lacks(found)]
 
 
@@ -155,7 +150,7 @@ def test_a_binding_that_the_host_has_not_is_absent() -> None:
     found = grafted(
         a_world(needing("libmpi_cxx.so.40", "libmpi.so.40"), LIBMPI, PAL, theirs), an_openmpi()
     )
-    assert found.absent == (("libmpi_cxx.so.40", APP),)
+    assert found.absent == ((theirs.soname, APP),)
     assert theirs.path not in over(found)
 
 
@@ -171,7 +166,7 @@ def test_a_library_that_is_asked_for_by_its_path_is_laid_over_too(folder: str) -
     path = f"{folder}/libmpi.so.40"
     own = at(path, "libmpi.so.40", exported=C_SYMBOLS, needed=("libopen-pal.so.40",))
     found = grafted(a_world(needing(path), own, PAL), an_openmpi())
-    assert over(found) == {path: "lib/libmpi.so.40"}
+    assert over(found) == {path: "libmpi.so.40"}
     assert found.libmpi == path
     assert not list(lacks(found))
 
@@ -221,16 +216,16 @@ def test_whose_dependency_is_loaded_by_version_nodes(
     )
     assert choices(found)["libdep.so.1"] is choice
     assert not list(lacks(found))
-    libmpi = copies(found)["lib/libmpi.so.40"]
-    private = copies(found).get("lib/mpigraft-libdep.so.1")
+    libmpi = copies(found)["libmpi.so.40"]
+    private = copies(found).get("mpigraft-libdep.so.1")
     assert (loads(found)["libdep.so.1"] == theirs.path) is (choice is not CopyPolicy.HOST)
-    assert ("lib/libdep.so.1" in copies(found)) is (choice is CopyPolicy.HOST)
+    assert ("libdep.so.1" in copies(found)) is (choice is CopyPolicy.HOST)
     assert (private is not None) is (choice is CopyPolicy.PRIVATE)
     if private:
-        assert private.soname == "mpigraft-libdep.so.1"
-        assert libmpi.renamed == (("libdep.so.1", "mpigraft-libdep.so.1"),)
-        assert loads(found)["libdep.so.1"] == theirs.path
-        assert loads(found)["mpigraft-libdep.so.1"] == f"{GRAFT}/mpigraft-libdep.so.1"
+        assert private.soname == private.name.removeprefix("lib/")
+        assert libmpi.renamed == ((theirs.soname, private.soname),)
+        assert loads(found)[theirs.soname] == theirs.path
+        assert loads(found)[private.soname] == f"{GRAFT}/{private.soname}"
     else:
         assert not libmpi.renamed
 
@@ -262,10 +257,10 @@ def test_a_dependency_that_the_guest_lacks_is_put_in() -> None:
     ours = host("libdep.so.1", needed=("libdeep.so.1",))
     abi = an_openmpi(ours, host("libdeep.so.1"), host("libidle.so.1"), needed=("libdep.so.1",))
     found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL), abi)
-    assert loads(found)["libdep.so.1"] == f"{GRAFT}/libdep.so.1"
-    assert loads(found)["libdeep.so.1"] == f"{GRAFT}/libdeep.so.1"
-    assert "lib/libidle.so.1" not in copies(found)
-    assert not choices(found).keys() & {"libdep.so.1", "libdeep.so.1"}
+    put_in = ("libdep.so.1", "libdeep.so.1")
+    assert [loads(found)[name] for name in put_in] == [f"{GRAFT}/{name}" for name in put_in]
+    assert "libidle.so.1" not in copies(found)
+    assert not choices(found).keys() & {*put_in}
     assert not search(found)
 
 
@@ -286,9 +281,10 @@ def test_what_a_guest_lacked_before_is_no_trouble_of_the_graft() -> None:
 
 
 def test_a_missing_mpi_symbol_is_reported_even_if_the_guest_lacked_it_before() -> None:
-    program = needing("libmpi.so.40", imported=("MPI_Comm_attach_buffer", "nowhere"))
+    symbol = "MPI_Comm_attach_buffer"
+    program = needing("libmpi.so.40", imported=(symbol, "nowhere"))
     found = grafted(a_world(program, LIBMPI, PAL), an_openmpi())
-    assert list(lacks(found)) == ["MPI_Comm_attach_buffer"]
+    assert list(lacks(found)) == [symbol]
 
 
 def test_a_symbol_that_only_the_guests_own_mpi_had_is_reported() -> None:
@@ -301,32 +297,33 @@ def test_a_symbol_that_only_the_guests_own_mpi_had_is_reported() -> None:
 # ------------------------------------------------------------------ what is replaced
 
 
-FABRIC = host("libfabric.so.1", needed=("libcxi.so.1",))
+CXI = host("libcxi.so.1")
+FABRIC = host("libfabric.so.1", needed=(CXI.soname,))
 OPENER = {"mca_mtl_ofi.so": ("libfabric.so.1",)}
 
 
 def test_libfabric_alone_leaves_the_guests_mpi() -> None:
     theirs = library("libfabric.so.1")
     own = library("libmpi.so.40", exported=C_SYMBOLS, needed=("libfabric.so.1", "libc.so.6"))
-    abi = an_openmpi(FABRIC, host("libcxi.so.1"), needed=("libfabric.so.1",))
+    abi = an_openmpi(FABRIC, CXI, needed=("libfabric.so.1",))
     found = grafted(a_world(needing("libmpi.so.40"), own, theirs), abi, replace=Replace.LIBFABRIC)
-    assert over(found) == {theirs.path: "lib/libfabric.so.1"}
+    assert over(found) == {theirs.path: theirs.soname}
     assert found.libmpi == own.path
-    assert sorted(copies(found)) == ["lib/libcxi.so.1", "lib/libfabric.so.1"]
-    assert loads(found)["libcxi.so.1"] == f"{GRAFT}/libcxi.so.1"
+    assert sorted(copies(found)) == [CXI.soname, FABRIC.soname]
+    assert loads(found)[CXI.soname] == f"{GRAFT}/{CXI.soname}"
 
 
 def test_libfabric_that_the_guests_mpi_opens_later_is_replaced_too() -> None:
     theirs = library("libfabric.so.1")
     plugin = at("/opt/mca_mtl_ofi.so", "mca_mtl_ofi.so", needed=("libfabric.so.1", "libc.so.6"))
-    abi = an_openmpi(FABRIC, host("libcxi.so.1"), needed=("libfabric.so.1",))
+    abi = an_openmpi(FABRIC, CXI, needed=("libfabric.so.1",))
     found = grafted(
         a_world(needing("libmpi.so.40"), LIBMPI, PAL, theirs, plugin),
         abi,
         replace=Replace.LIBFABRIC,
         opened={"libmpi.so.40": (plugin.path,)},
     )
-    assert over(found) == {theirs.path: "lib/libfabric.so.1"}
+    assert over(found) == {theirs.path: theirs.soname}
 
 
 def test_nothing_is_replaced_when_nothing_is_wanted() -> None:
@@ -348,8 +345,8 @@ def test_plugins_lie_where_the_library_looks_for_them() -> None:
     plugin = a_plugin("mca_pml_ob1.so", needed=("libdep.so.1", "libc.so.6"))
     abi = an_openmpi(plugin, host("libdep.so.1"))
     found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL), abi)
-    assert copies(found)["lib/openmpi/mca_pml_ob1.so"].rpath == GRAFT
-    assert "lib/libdep.so.1" in copies(found)
+    assert copies(found)["openmpi/mca_pml_ob1.so"].rpath == GRAFT
+    assert "libdep.so.1" in copies(found)
     assert not found.closed
 
 
@@ -374,7 +371,8 @@ def test_a_plugin_that_cannot_be_opened_is_named_and_is_no_error() -> None:
 
 def test_plugins_are_opened_by_whichever_libmpi_the_program_has() -> None:
     plugin = a_plugin("libprov-fi.so", place="libfabric", needed=("libdep.so.1",))
-    abi = an_abi("mpich@5.0.2", host("libmpi_abi.so.1"), plugin, host("libdep.so.1"))
-    found = grafted(a_world(needing("libmpi_abi.so.1")), abi)
-    assert found.libmpi == f"{GRAFT}/libmpi_abi.so.1"
-    assert "lib/libdep.so.1" in copies(found)
+    libmpi = host("libmpi_abi.so.1")
+    abi = an_abi("mpich@5.0.2", libmpi, plugin, host("libdep.so.1"))
+    found = grafted(a_world(needing(libmpi.soname)), abi)
+    assert found.libmpi == f"{GRAFT}/{libmpi.soname}"
+    assert "libdep.so.1" in copies(found)

@@ -10,7 +10,7 @@ from mpigraft.graft.injection.fixpoint import CopyPolicy
 from tests.builders.guests import LIB, NEW, OLD, an_abi, changed, libc, library
 from tests.builders.injections import GRAFT, choices, copies, grafted, lacks, loads, over
 from tests.builders.worlds import World, a_world, at, host, needing
-from tests.unit.graft.test_injection import LIBMPI, PAL, a_plugin, an_openmpi
+from tests.unit.graft.test_injection import HOST_PAL, LIBMPI, PAL, a_plugin, an_openmpi
 
 # ------------------------------------------------------------------ rungs
 
@@ -28,7 +28,7 @@ def pair(
 def test_the_hosts_lies_over_the_guests_that_is_loaded_first() -> None:
     theirs = library("libdep.so.1", exported=("f",))
     found = pair(theirs, host("libdep.so.1", exported=("f", "g")), "f", "g")
-    assert over(found)[theirs.path] == "lib/libdep.so.1"
+    assert over(found)[theirs.path] == "libdep.so.1"
     assert loads(found)["libdep.so.1"] == theirs.path
 
 
@@ -36,8 +36,8 @@ def test_what_was_laid_over_is_taken_away_again_where_it_does_not_serve() -> Non
     theirs = library("libdep.so.1", exported=("f", "only"))
     found = pair(theirs, host("libdep.so.1", exported=("f", "g")), "only", "g")
     assert choices(found)["libdep.so.1"] is CopyPolicy.PRIVATE
-    assert over(found) == {LIBMPI.path: "lib/libmpi.so.40"}
-    assert "lib/libdep.so.1" not in copies(found)
+    assert over(found) == {LIBMPI.path: "libmpi.so.40"}
+    assert "libdep.so.1" not in copies(found)
     assert not list(lacks(found))
 
 
@@ -110,12 +110,11 @@ def test_under_the_guests_mpi_only_what_the_hosts_network_misses_goes_in() -> No
     program = needing("libmpi.so.40", "libfabric.so.1", "libgfortran.so.5")
     guest = a_world(program, LIBMPI, PAL, library("libfabric.so.1"))
     found = grafted(guest, abi, replace=Replace.LIBFABRIC)
-    assert sorted(copies(found)) == [
-        "lib/libfabric.so.1", "lib/libfabric/libx-fi.so", "lib/libnl.so.200", "lib/libx.so.1",
-    ]  # fmt: skip
-    assert [name for name in lacks(found) if "pal" in name] == ["libopen-pal.so.80"]
+    names = [net.soname, f"{plugin.place}/{plugin.soname}", others[0].soname, others[1].soname]
+    assert sorted(copies(found)) == names
+    assert [name for name in lacks(found) if "pal" in name] == [HOST_PAL.soname]
     whole = grafted(guest, abi)
-    assert "lib/libgfortran.so.5" in copies(whole)
+    assert others[2].soname in copies(whole)
 
 
 def test_the_mpis_own_parts_come_along_and_others_wait_until_they_are_missed() -> None:
@@ -125,23 +124,24 @@ def test_the_mpis_own_parts_come_along_and_others_wait_until_they_are_missed() -
         needed=("libpmix.so.2", "libz.so.1"),
     )  # fmt: skip
     found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL, *theirs), abi)
-    assert "lib/libpmix.so.2" in copies(found)
-    assert "lib/libz.so.1" not in copies(found)
-    assert "lib/libucp.so.0" not in copies(found)
+    assert "libpmix.so.2" in copies(found)
+    assert "libz.so.1" not in copies(found)
+    assert "libucp.so.0" not in copies(found)
 
 
 def test_a_name_of_the_hosts_own_goes_before_its_other_names() -> None:
-    abi = an_abi("mpich@5.0.2", host("libmpich.so.12"))
-    found = grafted(a_world(needing("libmpich.so.12"), library("libmpich.so.12")), abi)
-    assert over(found)[f"{LIB}/libmpich.so.12"] == "lib/libmpich.so.12"
+    theirs = library("libmpich.so.12")
+    abi = an_abi("mpich@5.0.2", host(theirs.soname))
+    found = grafted(a_world(needing(theirs.soname), theirs), abi)
+    assert over(found)[theirs.path] == theirs.soname
 
 
 def test_a_part_of_an_mpi_that_no_binding_names_is_asked_for_as_one() -> None:
     """A program that was linked with libopen-pal, as wrappers did once."""
-    program = needing("libmpi.so.40", "libopen-pal.so.80")
-    theirs = library("libopen-pal.so.80")
+    program = needing("libmpi.so.40", HOST_PAL.soname)
+    theirs = library(HOST_PAL.soname)
     found = grafted(a_world(program, LIBMPI, PAL, theirs), an_openmpi())
-    assert over(found)[theirs.path] == "lib/libopen-pal.so.80"
+    assert over(found)[theirs.path] == theirs.soname
 
 
 def test_a_plugin_that_misses_a_symbol_climbs_too() -> None:
@@ -211,21 +211,21 @@ def test_a_provider_is_opened_by_libfabric_and_not_by_the_mpi() -> None:
     plugin = host("libx-fi.so", opened=True, place="libfabric")
     abi = an_openmpi(host("libfabric.so.1"), plugin)
     found = grafted(a_world(needing("libmpi.so.40"), LIBMPI, PAL), abi, replace=Replace.LIBFABRIC)
-    assert f"{GRAFT}/libfabric/libx-fi.so" not in after(found)
+    assert f"{GRAFT}/{plugin.place}/{plugin.soname}" not in after(found)
 
 
 def test_one_file_under_two_names_is_loaded_once() -> None:
     theirs = at("/opt/mpi/libmpich.so.12", "libmpich.so.12")
     program = changed(needing("libmpich.so.12", "libmpi.so.12"), rpath="/opt/mpi")
     found = grafted(a_world(program, theirs), an_abi("mpich@5.0.2"))
-    assert [name for name in loads(found) if name.startswith("libmpi")] == ["libmpich.so.12"]
+    assert [name for name in loads(found) if name.startswith("libmpi")] == [theirs.soname]
     assert choices(found)["libmpich.so.12"] is CopyPolicy.HOST
 
 
 def test_a_path_counts_by_the_soname_behind_it() -> None:
     special = at("/opt/mpi/special.so", "libmpi.so.40")
     found = grafted(a_world(needing(special.path), special), an_openmpi())
-    assert over(found) == {special.path: "lib/libmpi.so.40"}
+    assert over(found) == {special.path: "libmpi.so.40"}
 
 
 def test_a_name_counts_as_it_is_asked_for() -> None:
@@ -241,4 +241,4 @@ def test_who_needs_a_private_copy_gets_all_its_names() -> None:
     theirs = library("libdep.so.1", exported=("old",))
     found = pair(theirs, host("libdep.so.1", exported=("new", "more")), "old", "new")
     names = (("more", "mpigraft-more"), ("new", "mpigraft-new"))
-    assert copies(found)["lib/libmpi.so.40"].symbols == names
+    assert copies(found)["libmpi.so.40"].symbols == names

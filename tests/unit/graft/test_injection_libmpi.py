@@ -9,18 +9,7 @@ from mpigraft.core.model import Replace
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
 from mpigraft.graft.injection.fixpoint import GraftRequest
-from tests.builders.guests import (
-    C_SYMBOLS,
-    LIB,
-    OPENMPI,
-    PLACE,
-    a_guest,
-    a_program,
-    an_abi,
-    library,
-)
-
-MPICH = library("libmpi.so.12", exported=C_SYMBOLS, needed=("libc.so.6",))
+from tests.builders.guests import MPICH, OPENMPI, PLACE, a_guest, a_program, an_abi
 
 
 def guest(*needed: Sequence[str]) -> Guest:
@@ -35,19 +24,20 @@ def of(one: Guest, mpi: str, what: Replace = Replace.MPI) -> GraftContents:
 
 def test_one_of_the_graft_before_the_guests_own() -> None:
     """The guest's own was taken for the one that is due, and no rank was told that it ran."""
-    found = of(replace(guest(["libmpi.so.40"], ["libmpich.so.12"])), "mpich@5.0.2")
-    assert f"{LIB}/libmpi.so.40" in {str(r.path) for r in found.programs[0].after}
-    assert found.libmpi == f"{PLACE}/lib/libmpich.so.12"
+    asked = "libmpich.so.12"
+    found = of(replace(guest(["libmpi.so.40"], [asked])), "mpich@5.0.2")
+    assert OPENMPI.path in {str(r.path) for r in found.programs[0].after}
+    assert found.libmpi == f"{PLACE}/lib/{asked}"
 
 
 def test_one_that_lies_over_the_guests_own() -> None:
     found = of(guest(["libmpi.so.12"], ["libmpi.so.40"]), "openmpi@5.0.11")
-    assert found.libmpi == f"{LIB}/libmpi.so.40"
+    assert found.libmpi == OPENMPI.path
     turned = of(guest(["libmpi.so.40"], ["libmpi.so.12"]), "openmpi@5.0.11")
-    assert turned.libmpi == f"{LIB}/libmpi.so.40"
+    assert turned.libmpi == OPENMPI.path
 
 
 def test_the_guests_own_where_it_stays() -> None:
     found = of(guest(["libmpi.so.12"], ["libmpi.so.40"]), "openmpi@5.0.11", Replace.LIBFABRIC)
-    assert found.libmpi == f"{LIB}/libmpi.so.12"
+    assert found.libmpi == MPICH.path
     assert of(guest(["libm.so.6"]), "openmpi@5.0.11", Replace.LIBFABRIC).libmpi == ""

@@ -94,7 +94,9 @@ def test_several_are_an_axis() -> None:
     assert found[0] is None
     assert found[1] is not None
     assert found[1].pmi == "pmix"
-    assert left == (("flux", "no flux in PATH"),)
+    ((name, why),) = left
+    assert name == "flux"
+    assert shows(why, "no flux in PATH")
 
 
 def test_an_unknown_name_is_refused() -> None:
@@ -114,7 +116,7 @@ def test_open_mpi_5_speaks_pmix_and_nothing_else() -> None:
     assert started(OPENMPI5, in_job("none", "pmi2", "pmix")).pmi == "pmix"
     why = refused(OPENMPI5, in_job("none", "pmi2"))
     assert shows(why, "openmpi@5.0.11", "supports pmix", "srun offers", "pmi2", "0 of 1")
-    assert "the MPI's own mpirun inside of the job" in why
+    assert shows(why, "own mpirun")
 
 
 def test_open_mpi_4_speaks_what_it_was_built_with() -> None:
@@ -148,9 +150,8 @@ def test_a_plugin_that_cannot_load_is_reported() -> None:
 
 def test_steps_need_a_job_of_that_scheduler() -> None:
     outside = replace(in_job("pmix"), scheduler=Scheduler("slurm", "22.05", False))
-    assert "this is not one" in refused(OPENMPI5, outside)
-    assert "this is not one" in refused(OPENMPI5, replace(outside, scheduler=None))
-    assert "this is not one" in refused(OPENMPI5, in_job("pmix", scheduler="pbs"))
+    for machine in (outside, replace(outside, scheduler=None), in_job("pmix", scheduler="pbs")):
+        assert shows(refused(OPENMPI5, machine), "this is not one")
 
 
 def test_flux_pals_and_aprun() -> None:
@@ -161,10 +162,10 @@ def test_flux_pals_and_aprun() -> None:
     assert started(OPENMPI5, pals, "pals").pmi == "pmix"
     assert started(CRAY, pals, "pals").pmi == ""
     hydra = in_job(name="mpiexec", scheduler="pbs", path="/opt/mpich/bin/mpiexec")
-    assert refused(OPENMPI5, hydra, "pals") == "no pals in PATH"
+    assert shows(refused(OPENMPI5, hydra, "pals"), "no pals in PATH")
     alps = in_job(name="aprun", scheduler="pbs")
     assert started(CRAY, alps, "aprun").kind == "aprun"
-    assert "would not start" in refused(OPENMPI5, alps, "aprun")
+    assert shows(refused(OPENMPI5, alps, "aprun"), "would not start")
 
 
 # ------------------------------------------------------------------ what is believed
