@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
 from mpigraft.cli.common import (
     Json,
-    Machine,
-    NoGlibc,
-    Program,
-    Replaced,
     Words,
     chosen_mpis,
     console,
@@ -21,10 +19,10 @@ from mpigraft.cli.common import (
     image_of,
     option,
     out,
-    read_replace,
-    typed_options,
 )
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
+from mpigraft.request import Asked, GraftSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, GuestLabel, Replace
@@ -61,7 +59,9 @@ class CheckDocument(TypedDict):
     others: OtherFits
 
 
+@takes_request("mpi", "engine", "engine_options", "force", "ranks_per_node", "form", "output")
 def command(
+    *,
     guest: Annotated[
         str,
         typer.Argument(help="Program, root folder, SIF, OCI archive, podman:IMAGE, or a stack."),
@@ -71,10 +71,7 @@ def command(
         option("SPEC", "Host MPI to check: openmpi, mpich@5, a path.", "all", "--mpi"),
     ] = None,
     words: Words = None,
-    program: Program = None,
-    replace: Replaced = "mpi",
-    machine: Machine = None,
-    no_glibc: NoGlibc = False,
+    asked: Asked[GraftSpec],
     stack: Annotated[
         bool, flag("GUEST is a software stack; EasyBuild's and Spack's are known as such.")
     ] = False,
@@ -96,27 +93,20 @@ def command(
     """
     from mpigraft.core.serialize import document
     from mpigraft.report import fit_lines, fits_table
-    from mpigraft.selection import FitRequest, cached_verdicts, describe_others, fit_verdicts
+    from mpigraft.selection import cached_verdicts, describe_others, fit_verdicts
 
-    replaced = read_replace(replace)
+    machine = Path(asked.value.machine) if asked.value.machine else None
     mpi = _single_spec(specs or ())
     if stack or _is_stack(guest):
         from mpigraft.cli.check_stack import check_stack_of
 
-        if program or words or replace != "mpi" or no_glibc:
+        if words or replace(asked.value, machine="") != GraftSpec():
             raise UsageError.of("stack-option")
         return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
     here = examine_machine(machine, [mpi])
-    asked = tuple(program or ()), tuple(words or ())
-    given = {
-        "--mpi": mpi,
-        "--machine": machine,
-        "--replace": replace,
-        "--no-glibc": no_glibc,
-        "--json": as_json,
-    }
-    typed = typed_options(given)
-    request = FitRequest(image_of(guest), *asked, replaced, not no_glibc, machine, typed)
+    request = replace(asked.value, guest=image_of(guest), words=tuple(words or ()), mpi=mpi)
+    typed = (*request.words_of("check"), *(["--json"] if as_json else ()))
+    request = replace(request, typed=typed)
     mpis = chosen_mpis(mpi, here)
     verdicts = cached_verdicts(request, here, mpis)
     if verdicts is None:
@@ -135,8 +125,6 @@ def command(
 
 
 def _is_stack(guest: str) -> bool:
-    from pathlib import Path
-
     path = Path(image_of(guest))
     if not path.is_dir():
         return False

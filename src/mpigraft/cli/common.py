@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.errors import MissingError
 from mpigraft.core.text import terminal_safe
 
 if TYPE_CHECKING:
     from mpigraft.cli.console import Console
-    from mpigraft.core.model import Allocation, MpiInstall, Replace
+    from mpigraft.core.model import Allocation, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
     from mpigraft.store import Store
 
@@ -49,9 +49,6 @@ Baseline = Annotated[
     ),
 ]
 Margin = Annotated[str, option("P", "Largest difference that is equivalent: 3% or 0.03.")]
-Program = Annotated[
-    list[str] | None, option("PATH", "Program inside the guest; repeatable.", "all")
-]
 Words = Annotated[
     list[str] | None,
     typer.Argument(
@@ -59,13 +56,6 @@ Words = Annotated[
         help="Words of a job in the guest: they are examined as those of `run`.",
         show_default=False,
     ),
-]
-Replaced = Annotated[
-    str, option("WHAT", "What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX.")
-]
-NoGlibc = Annotated[bool, flag("Refuse a graft that needs the host's glibc.", "--no-glibc")]
-Machine = Annotated[
-    Path | None, option("FILE", "Use another machine: its `discover --abi --json`.")
 ]
 DryRun = Annotated[bool, flag("Print what would be started; start nothing.", "--dry-run")]
 Wait = Annotated[bool, flag("Wait until no other campaign runs on these nodes.", "--wait")]
@@ -79,15 +69,6 @@ def image_of(word: str) -> str:
     from mpigraft.request import read_site
 
     return read_site(os.environ).image(word)[0]
-
-
-def read_replace(text: str) -> Replace:
-    """Read --replace of a graft. Raises UsageError."""
-    from mpigraft.core.model import Replace
-
-    if text not in (Replace.MPI, Replace.LIBFABRIC):
-        raise UsageError.of("replace-unknown", replace=text)
-    return Replace(text)
 
 
 def examine_machine(path: Path | None = None, mpis: Sequence[str] = ()) -> MachineFacts:
@@ -160,21 +141,6 @@ def program() -> tuple[str, ...]:
     if own.name == "mpigraft" and os.access(own, os.X_OK):
         return (str(own.absolute()),)
     return (sys.executable, "-m", "mpigraft.cli.main")
-
-
-def typed_options(given: Mapping[str, object]) -> tuple[str, ...]:
-    """Give the words of options by their flags, for a command to type in place of this one; what
-    is empty, false or a default was not typed."""
-    defaults = {"--replace": "mpi", "--ranks-per-node": 2, "--as": "text"}
-    words: list[str] = []
-    for flag, value in given.items():
-        if value is True:
-            words.append(flag)
-        elif isinstance(value, list | tuple):
-            words += (f"{flag}={one}" for one in value)
-        elif value and value != defaults.get(flag):
-            words += (flag, str(value))
-    return tuple(words)
 
 
 def console(*, stderr: bool = False) -> Console:

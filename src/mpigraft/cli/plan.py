@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
 from mpigraft.cli.common import (
-    NoGlibc,
-    Program,
-    Replaced,
     Words,
     console,
     examine_machine,
@@ -21,14 +19,13 @@ from mpigraft.cli.common import (
     image_of,
     option,
     out,
-    read_replace,
     tell,
-    typed_options,
 )
-from mpigraft.cli.options import Engine, EngineOptions
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.write import write_whole
 from mpigraft.report import graft_plan_lines, pruned_lines, stored_plans_lines
+from mpigraft.request import Asked, GraftSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import GraftPlan
@@ -61,28 +58,14 @@ class PrunedDocument(TypedDict):
     dry_run: bool  # nothing was removed
 
 
+@takes_request("machine")
 def command(
+    *,
     guest: Annotated[
         str, typer.Argument(help="Program, root folder, SIF, OCI archive, or podman:IMAGE.")
     ] = "",
     words: Words = None,
-    mpi: Annotated[str, option("SPEC", "Host MPI to graft: openmpi, mpich@5, a path.")] = "",
-    engine: Engine = None,
-    engine_options: EngineOptions = None,
-    program: Program = None,
-    replace: Replaced = "mpi",
-    no_glibc: NoGlibc = False,
-    force: Annotated[
-        bool, flag("Plan even what the check refuses, to see it fail.", "--force")
-    ] = False,
-    ranks: Annotated[int, option("N", "Ranks that share a node.", True, "--ranks-per-node")] = 2,
-    form: Annotated[
-        str, option("FORM", "Form of the plan: text, json, command, shell or cdi.", True, "--as")
-    ] = "text",
-    output: Annotated[
-        Path | None,
-        option("FILE", "Write to this file instead of printing.", True, "--output", "-o"),
-    ] = None,
+    asked: Asked[GraftSpec],
     list_: Annotated[bool, flag("List the plans that are stored.", "--list")] = False,
     remove: Annotated[str, option("KEY", "Remove this plan and its files.", True, "--remove")] = "",
     prune: Annotated[
@@ -107,7 +90,8 @@ def command(
       mpigraft plan --list
       mpigraft plan --prune 7 --dry-run
     """
-    form = "json" if as_json else form
+    spec = replace(asked.value, form="json") if as_json else asked.value
+    form = spec.form
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
     if dry_run and not prune:
@@ -118,37 +102,25 @@ def command(
     if list_ or remove:
         out(_listed(form) if list_ else _removed(remove))
         return
-    if not guest or not mpi:
+    if not guest or not spec.mpi:
         raise UsageError.of("plan-incomplete")
-    from mpigraft.graft import GraftOptions
     from mpigraft.request import RunSpec, asked_for, read_site
-
-    asked = asked_for(RunSpec, {"engine": engine, "engine_options": engine_options})
-    site = read_site(os.environ).merged(asked)
-    options = GraftOptions(
-        read_replace(replace),
-        site.engine,
-        glibc=not no_glibc,
-        force=force,
-        engine_options=site.engine_options,
-    )
     from mpigraft.selection import examine_subject
 
-    typed = typed_options({
-        "--mpi": mpi, "--engine": engine, "--engine-option": engine_options, "--replace": replace,
-        "--no-glibc": no_glibc, "--force": force, "--ranks-per-node": ranks, "--as": form,
-        "--output": output,
-    })  # fmt: skip
-    verb = ("mpigraft", "plan", *typed)
+    engine = {key: getattr(spec, key) for key in asked.given & {"engine", "engine_options"}}
+    site = read_site(os.environ).merged(asked_for(RunSpec, engine))
+    spec = replace(
+        spec, guest=image_of(guest), words=tuple(words or ()),
+        engine=site.engine, engine_options=site.engine_options, typed=spec.words_of("plan"),
+    )  # fmt: skip
+    options = spec.options
     with console(stderr=True).status("reading the guest"):
-        examined = examine_subject(
-            verb, image_of(guest), program or (), words or (), options.engine
-        )
-    plan = _planned(examined, mpi, options)
-    text = _as(form, plan, ranks)
-    if output:
-        _write(output, text, executable=form == "shell")
-        tell(f"written: {output}")
+        examined = examine_subject(spec)
+    plan = _planned(examined, spec.mpi, options)
+    text = _as(form, plan, spec.ranks_per_node)
+    if spec.output:
+        _write(Path(spec.output), text, executable=form == "shell")
+        tell(f"written: {spec.output}")
     elif text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text):
         out(text, exact=True)
     else:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mpigraft.request.job.layout import decide_layout as decide_layout
     from mpigraft.request.job.layout import mpmd_programs as mpmd_programs
     from mpigraft.request.job.spec import STDIN as STDIN
+    from mpigraft.request.job.spec import GraftSpec as GraftSpec
     from mpigraft.request.job.spec import JobPlacement as JobPlacement
     from mpigraft.request.job.spec import RunSpec as RunSpec
     from mpigraft.request.job.spec import without_host_mpi as without_host_mpi
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from mpigraft.request.options import Asked as Asked
     from mpigraft.request.options import RequestOption as RequestOption
     from mpigraft.request.options import asked_for as asked_for
+    from mpigraft.request.options import option_words as option_words
     from mpigraft.request.options import options_of as options_of
     from mpigraft.request.options import settings_of as settings_of
     from mpigraft.request.site import flag_of_key as flag_of_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -142,6 +142,23 @@ def with_options(request: Spec, values: Mapping[str, object]) -> Spec:
     parts = {name: replace(getattr(row, name), **fields) for name, fields in changes.items()}
     made: Spec = replace(row, **own, **parts)
     return made
+
+
+def option_words(request: object, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield the flags of every option that differs from its default, less the keys `without`."""
+    kind: Any = type(request)
+    for key, one in options_of(kind).items():
+        value = one.value(request)
+        if key in without or value == one.field.default:
+            continue
+        if isinstance(value, bool):
+            yield one.flag if value else f"--no-{one.flag.removeprefix('--')}"
+            continue
+        words = value if isinstance(value, tuple) else (value,)
+        for word in [",".join(map(str, words))] if one.rules.joined else words:
+            text = f"{word:g}" if isinstance(word, float) else str(word)
+            joined = f"{one.flag}={text}"
+            yield from (joined,) if "=-" in joined else (one.flag, text)
 
 
 def parse_toml_file(data: bytes, path: Path) -> tuple[dict[str, Any], str]:

@@ -7,7 +7,7 @@ flags can, and a stored plan can be read again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT
 from mpigraft.core.parsers import MAX_TOML
 from mpigraft.knowledge import Given
 from mpigraft.request.apps import App, read_app_lines, read_apps
-from mpigraft.request.job.spec import RunSpec
+from mpigraft.request.job.spec import RunSpec, as_job
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits
 from mpigraft.request.options import (
     COMMAND_LINE,
@@ -70,13 +70,6 @@ def _of_job(key: str, example: str, **rules: Any) -> Any:
     return option((), example, **shown | rules)
 
 
-def _as_job(key: str, default: Any, **rules: Any) -> Any:
-    """Make a field with the help of the same option of a job."""
-    job = JOB[key].rules
-    row = dataclasses.replace(job, key="", site=False, plural=False, **rules)
-    return dataclasses.field(default=default, metadata={"rules": row})
-
-
 @dataclass(frozen=True, slots=True)
 class CampaignSpec:
     """Empty means every one that can run here, or the default of the kind of campaign."""
@@ -122,7 +115,7 @@ class CampaignSpec:
     threads: tuple[int, ...] = _of_job("threads", "[1, 7]", most=MAX_COUNT, usual="1")
     map_by: tuple[str, ...] = _of_job("map_by", '"l3cache"', words=MAP_BY)
     bind_to: tuple[str, ...] = _of_job("bind_to", '"numa"', words=BIND_TO)
-    gpus: bool = _as_job("gpus", default=False, axis=True)
+    gpus: bool = as_job("gpus", default=False, axis=True)
     launcher: tuple[str, ...] = option(
         (), '["own", "srun"]', metavar="NAME",
         help="Launcher to use: own (the MPI's), srun, flux, pals, aprun; repeatable.",
@@ -131,7 +124,7 @@ class CampaignSpec:
         (), '["craype-network-ofi,cray-mpich"]', metavar="A,-B",
         help="Measure the MPIs that these modules provide (-B unloads B); repeatable.",
     )  # fmt: skip
-    env: tuple[str, ...] = _as_job("env", (), example='["FI_TCP_IFACE=lo"]', read=read_settings)
+    env: tuple[str, ...] = as_job("env", (), example='["FI_TCP_IFACE=lo"]', read=read_settings)
     image: str = option(  # a guest in which the benchmarks run too
         "", '"app.sif"', metavar="GUEST",
         help="Container: measure in it too, with its own MPI and grafted.",
@@ -147,9 +140,9 @@ class CampaignSpec:
         help="Where to measure: native, grafted (in a stack: injected), container (on the "
         "guest's own MPI); repeatable.",
     )  # fmt: skip
-    engine: str = _as_job("engine", "")
-    engine_options: tuple[str, ...] = _as_job("engine_options", ())
-    bind: tuple[str, ...] = _as_job("bind", (), example='["/scratch", "/data:/data:ro"]')
+    engine: str = as_job("engine", "")
+    engine_options: tuple[str, ...] = as_job("engine_options", ())
+    bind: tuple[str, ...] = as_job("bind", (), example='["/scratch", "/data:/data:ro"]')
     rounds: int = option(
         0, "10", most=MOST_ROUNDS, metavar="N", usual="10, with --quick 6",
         help="Rounds to measure; fewer than 6 decide nothing.",
@@ -235,22 +228,6 @@ class CampaignSpec:
     def limited(self) -> tuple[str, ...]:
         """Suites and benchmarks that have a limit of their own."""
         return tuple(limits_by_name(self.limits))
-
-    def words(self, without: Collection[str] = ()) -> Iterator[str]:
-        """Yield the flags of `mpigraft bench` for every field that differs from its default, less
-        the fields `without`."""
-        usual = CampaignSpec()
-        for key, one in options_of(CampaignSpec).items():
-            value = getattr(self, key)
-            if key in without or value == getattr(usual, key):
-                continue
-            flag = one.flag
-            if isinstance(value, bool):
-                yield flag if value else f"--no-{flag.removeprefix('--')}"
-                continue
-            words = value if isinstance(value, tuple) else (value,)
-            for word in [",".join(map(str, words))] if one.rules.joined else words:
-                yield from (flag, f"{word:g}" if isinstance(word, float) else str(word))
 
     def refuse_empty_range(self) -> None:
         """Raise UsageError where no message size is between the smallest and the largest."""

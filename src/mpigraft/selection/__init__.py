@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mpigraft.selection.fit_alternatives import fetchable_mpis as fetchable_mpis
     from mpigraft.selection.fit_alternatives import fitting_mpis as fitting_mpis
     from mpigraft.selection.fit_alternatives import suggest_mpis as suggest_mpis
-    from mpigraft.selection.fit_of_mpis import FitRequest as FitRequest
     from mpigraft.selection.fit_of_mpis import FitVerdicts as FitVerdicts
     from mpigraft.selection.fit_of_mpis import cached_verdicts as cached_verdicts
     from mpigraft.selection.fit_of_mpis import fit_verdicts as fit_verdicts

@@ -22,6 +22,7 @@ from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
+from mpigraft.request import GraftSpec
 from mpigraft.selection.subject import examine_subject, visible_to_job
 
 if TYPE_CHECKING:
@@ -30,21 +31,6 @@ if TYPE_CHECKING:
 KIND = "verdicts-1"  # in the cache
 MOST = 64  # answers that are kept: of a large image one has two million bytes
 PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
-
-
-@dataclass(frozen=True, slots=True)
-class FitRequest:
-    """What is asked: a guest and its programs as a person named them, or the words of a job in it,
-    and what would be replaced. `saved`: the description of another machine, whose MPIs are
-    meant. `typed`: options of the command, for one to type in its place."""
-
-    guest: str
-    programs: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    replace: Replace = Replace.MPI
-    glibc: bool = True
-    saved: Path | None = None
-    typed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +79,7 @@ class _Row:
 
 
 def cached_verdicts(
-    request: FitRequest, machine: Machine, mpis: Sequence[str]
+    request: GraftSpec, machine: Machine, mpis: Sequence[str]
 ) -> FitVerdicts | None:
     """Return the verdicts on these MPIs, by their ids, of an earlier `verdicts`; None where there
     are none, or where something that they were made from is not what it was."""
@@ -128,7 +114,7 @@ def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
     return FitVerdicts(label, own, chosen, unread, others)
 
 
-def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> FitVerdicts:
+def fit_verdicts(request: GraftSpec, machine: Machine, mpis: Sequence[str]) -> FitVerdicts:
     """Return the verdict on each of these MPIs, by their ids. What is found is kept.
 
     Raises UsageError and MissingError as `guest.examine` does, MissingError where none of the MPIs
@@ -137,14 +123,12 @@ def fit_verdicts(request: FitRequest, machine: Machine, mpis: Sequence[str]) -> 
     with file_dependencies.recorded() as noted:
         if not request.guest.startswith(PODMAN_PREFIX):
             file_dependencies.file(request.guest)
-        examined = examine_subject(
-            ("mpigraft", "check", *request.typed), request.guest, request.programs, request.words
-        )
+        examined = examine_subject(request)
         own = own_mpi_of(examined)
         tried, unread = [], []
         for mpi in mpis:
             try:
-                facts = _abi(mpi, request.saved, machine)
+                facts = _abi(mpi, request.machine, machine)
             except (MissingError, UsageError) as error:
                 if len(mpis) == 1:
                     raise
@@ -172,11 +156,11 @@ def _nothing(
     own: GuestMpi | None,
     unread: Sequence[tuple[str, str]],
     machine: Machine,
-    request: FitRequest,
+    request: GraftSpec,
 ) -> MissingError:
     from mpigraft.selection import fit_alternatives as alternatives
 
-    wheels = alternatives.fetchable_mpis(examined, own, machine, request.replace)
+    wheels = alternatives.fetchable_mpis(examined, own, machine, request.options.replace)
     return MissingError.of(
         "nothing-to-check",
         why=unread[0][1] if unread else "",
@@ -189,7 +173,7 @@ def _others(
     own: GuestMpi | None,
     tried: Sequence[TriedFit],
     machine: Machine,
-    request: FitRequest,
+    request: GraftSpec,
 ) -> Others:
     """Return which of the machine's other MPIs do fit, by the same check; else what can be
     fetched."""
@@ -200,26 +184,26 @@ def _others(
         return NO_OTHER
 
     def check(mpi: MpiInstall) -> None:
-        facts = _abi(mpi.id, request.saved, machine)
+        facts = _abi(mpi.id, request.machine, machine)
         if not check_pair(_pair(examined, own, facts, machine, request)).ok:
             raise CheckFailed.of("mpi-does-not-fit", mpi=mpi.id)
 
     fits = alternatives.fitting_mpis(machine, [one.fit.mpi for one in tried], check)
     if fits:
         return Others(fits)
-    return Others((), alternatives.fetchable_mpis(examined, own, machine, request.replace))
+    return Others((), alternatives.fetchable_mpis(examined, own, machine, request.options.replace))
 
 
-def _abi(mpi: str, saved: Path | None, machine: Machine) -> MpiAbi:
+def _abi(mpi: str, saved: str, machine: Machine) -> MpiAbi:
     from mpigraft.graft import abi_from_machine, read_abi
 
     if saved:
-        return abi_from_machine(saved, mpi)
+        return abi_from_machine(Path(saved), mpi)
     return read_abi(next(m for m in machine.mpis if m.id == mpi))
 
 
 def _tried(
-    examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
+    examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: GraftSpec
 ) -> TriedFit:
     from mpigraft.graft import check_pair, fitting_programs, reading_errors
 
@@ -232,7 +216,7 @@ def _tried(
 
 
 def _pair(
-    examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: FitRequest
+    examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: GraftSpec
 ) -> CheckInput:
     from mpigraft.graft import CheckInput, GraftRequest, decide_contents
 
@@ -240,9 +224,9 @@ def _pair(
         examined,
         facts,
         GraftRequest(
-            replace=request.replace,
+            replace=request.options.replace,
             place=PLACE,
-            glibc=request.glibc,
+            glibc=request.options.glibc,
             opened=dict(own.plugins) if own else {},
             flags=machine.cpu.flags,
         ),
@@ -253,7 +237,7 @@ def _pair(
 # ------------------------------------------------------------------ what is kept
 
 
-def _may_be_kept(request: FitRequest) -> bool:
+def _may_be_kept(request: GraftSpec) -> bool:
     """Return whether files show a change. For podman a name may be another image tomorrow."""
     return not request.guest.startswith(PODMAN_PREFIX)
 
@@ -264,7 +248,7 @@ def _saved_digest(path: Path) -> str:
     return sha256(machine_content(path)).hexdigest()
 
 
-def _key(request: FitRequest, machine: Machine) -> str:
+def _key(request: GraftSpec, machine: Machine) -> str:
     """Return all that decides and is in no file that is noted."""
     return digest(
         {
@@ -278,8 +262,8 @@ def _key(request: FitRequest, machine: Machine) -> str:
             "cwd": file_dependencies.working_folder(),
             "shown": visible_to_job(),
             "user": [os.geteuid(), os.getegid(), sorted(os.getgroups())],
-            "what": [request.replace, request.glibc],
-            "saved": _saved_digest(request.saved) if request.saved else "",
+            "what": [request.options.replace, request.options.glibc],
+            "saved": _saved_digest(Path(request.machine)) if request.machine else "",
             "machine": machine,
             "loader": [(name, os.environ.get(name)) for name in LOADER_VARIABLES],
         }

@@ -12,30 +12,32 @@ from pathlib import Path
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestKind
 from mpigraft.graft import Guest, examine_guest, job_words
-from mpigraft.request import JobSubject, RunSpec, asked_for, folders_of_job, job_subject, read_site
+from mpigraft.request import (
+    GraftSpec,
+    JobSubject,
+    RunSpec,
+    asked_for,
+    folders_of_job,
+    job_subject,
+    read_site,
+)
 
 
-def examine_subject(
-    verb: Sequence[str],
-    spec: str,
-    programs: Sequence[str] = (),
-    words: Sequence[str] = (),
-    engine: str = "",
-) -> Guest:
-    """Examine a guest for a command that begins with `verb`: ("mpigraft", "check"), as ranks would
-    see it that `engine` starts from the working folder.
+def examine_subject(request: GraftSpec) -> Guest:
+    """Examine a guest as ranks would see it that the engine starts from the working folder.
 
     A script or an interpreter among `programs` is taken as the words of a job; so is one of this
     machine in place of a guest. Raises as `examine_guest` and `job_subject` do, UsageError for an
     interpreter without a script.
     """
-    if words and programs:
-        raise UsageError.of("words-and-programs", words=" ".join(words))
-    named, here = job_words(spec, programs, words)
-    job = _job_of_site("" if here else spec, engine)
+    spec, programs = request.guest, request.programs
+    if request.words and programs:
+        raise UsageError.of("words-and-programs", words=" ".join(request.words))
+    named, here = job_words(spec, programs, request.words)
+    job = _job_of_site("" if here else spec, request.engine)
     if not named:
         return examine_guest(spec, programs, folders_of_job(job, os.environ))
-    subject = _subject(verb, spec, named, job)
+    subject = _subject(request, named, job)
     return subject.guest or Guest.on_host(Path(spec), subject.command)
 
 
@@ -51,9 +53,9 @@ def visible_to_job(engine: str = "") -> list[tuple[str, list[str]]]:
     return [(kind, sorted(f"{a}:{b}" for a, b in shown(kind).items())) for kind in GuestKind]
 
 
-def _subject(verb: Sequence[str], name: str, words: Sequence[str], job: RunSpec) -> JobSubject:
+def _subject(request: GraftSpec, words: Sequence[str], job: RunSpec) -> JobSubject:
     """Examine words as `run` does."""
-    typed = (*verb, name) if job.image else tuple(verb)
+    typed = (*request.typed, request.guest) if job.image else request.typed
     job = replace(job, program=tuple(words), verb=typed)
     subject = job_subject(job, dict(os.environ))
     if subject.command.alone:

@@ -16,7 +16,7 @@ from mpigraft.request import (
     asked_campaign,
     asked_for,
 )
-from mpigraft.request.options import options_of, with_options
+from mpigraft.request.options import option_words, options_of, with_options
 
 JOB_COMMANDS = {
     "run": set(),
@@ -58,7 +58,7 @@ def test_a_request_of_words_is_read() -> None:
     assert command(**none | typed) == Asked(spec, frozenset(typed))
     with pytest.raises(UsageError, match="looks"):
         command(**none | {"looks": "9;14"})
-    assert [*spec.words(["max_size", "threads", "validate"])] == ["--looks", "9,14"]
+    assert [*option_words(spec, ["max_size", "threads", "validate"])] == ["--looks", "9,14"]
 
 
 def test_a_command_gets_the_request_that_was_typed() -> None:

@@ -17,6 +17,7 @@ from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.scripts.shell import ShellScript
 from mpigraft.graft.guest.scripts.shell_values import Variables
+from mpigraft.request import GraftSpec
 from mpigraft.request.job.spec import JobPlacement, MpmdProgram, RunSpec
 from mpigraft.request.job.subject import job_subject
 from mpigraft.selection.subject import examine_subject
@@ -303,7 +304,7 @@ def test_check_and_plan_examine_as_run_does(words: Sequence[str], here: Path) ->
     spec, *rest = words
     programs = rest[1:] if rest[:1] == ["--program"] else ()
     with pytest.raises(CheckFailed) as no:
-        examine_subject(("mpigraft", "check"), spec, programs, () if programs else rest)
+        examine_subject(GraftSpec(spec, () if programs else tuple(rest), programs=tuple(programs)))
     assert no.value.code == "script-starts-launcher"
 
 
@@ -314,7 +315,7 @@ def test_an_interpreter_alone_is_no_answer(here: Path) -> None:
         (here / "usr/bin" / name).write_bytes(Path("/bin/true").read_bytes())
         (here / "usr/bin" / name).chmod(0o755)
         with pytest.raises(UsageError) as error:
-            examine_subject(("mpigraft", "check"), ".", [name])
+            examine_subject(GraftSpec(".", programs=(name,)))
         assert error.value.code == "interpreter-alone"
         assert matches(str(error.value.fix), "interpreter-alone", way=f"mpigraft check . -- {name}")
 

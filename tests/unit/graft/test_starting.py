@@ -12,6 +12,7 @@ from mpigraft.core.model import Level
 from mpigraft.graft.guest.command import CommandKind
 from mpigraft.graft.guest.commands import command_of
 from mpigraft.graft.guest.host_commands import job_words
+from mpigraft.request import GraftSpec
 from mpigraft.request.job.spec import RunSpec
 from mpigraft.request.job.subject import job_subject
 from mpigraft.selection.subject import examine_subject
@@ -87,11 +88,11 @@ def test_check_says_the_same_of_a_job_and_of_a_program_of_this_machine(
 ) -> None:
     monkeypatch.setenv("PATH", f"{image}/usr/bin:/usr/bin:/bin")
     with pytest.raises(MpigraftError, match=message) as no:
-        examine_subject(("mpigraft", "check"), str(image), words=[name])
+        examine_subject(GraftSpec(str(image), (name,)))
     assert no.value.code == code
     if name not in ("lost", "serial", "data", "two", "by-lost"):  # judged, or named by their place
         with pytest.raises(MpigraftError) as no:
-            examine_subject(("mpigraft", "check"), str(image / "usr/bin" / name))
+            examine_subject(GraftSpec(str(image / "usr/bin" / name)))
         assert no.value.code == code
 
 

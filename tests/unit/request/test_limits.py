@@ -9,6 +9,7 @@ import pytest
 from mpigraft.core.errors import UsageError
 from mpigraft.request import CampaignSpec, asked_campaign, override_spec, read_spec
 from mpigraft.request.limits import narrowest_limit
+from mpigraft.request.options import option_words
 
 LIMITS = ("osu=120", "osu:bw=300", "osu:bw,window=8=30", "app=50", "app:lj=70")
 
@@ -41,7 +42,7 @@ def test_a_campaign_file_has_a_table_of_them_and_flags_take_its_place(tmp_path: 
     spec = read(tmp_path, '[limits]\nosu = 120\n"osu:alltoall" = 0.5\n')
     assert spec.limits == ("osu=120", "osu:alltoall=0.5")
     assert override_spec(spec, asked_campaign({"limits": ["imb=9"]})).limits == ("imb=9",)
-    assert list(spec.words())[:2] == ["--limit-of", "osu=120"]
+    assert list(option_words(spec))[:2] == ["--limit-of", "osu=120"]
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "true", '"x"', "[1]", "1e10"])

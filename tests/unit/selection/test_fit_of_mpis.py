@@ -20,8 +20,9 @@ from mpigraft.core.model import Family, Machine
 from mpigraft.discovery import inventory
 from mpigraft.graft.abi import libraries
 from mpigraft.graft.guest import examination
+from mpigraft.request import GraftSpec
 from mpigraft.selection import fit_of_mpis as verdicts
-from mpigraft.selection.fit_of_mpis import FitRequest, FitVerdicts
+from mpigraft.selection.fit_of_mpis import FitVerdicts
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.guests import an_abi
@@ -67,11 +68,11 @@ def image(tmp_path: Path) -> Path:
 
 
 def _kept(image: Path, machine: Machine) -> FitVerdicts | None:
-    return verdicts.cached_verdicts(FitRequest(str(image)), machine, MPIS)
+    return verdicts.cached_verdicts(GraftSpec(str(image)), machine, MPIS)
 
 
 def _fresh(image: Path, machine: Machine) -> FitVerdicts:
-    return verdicts.fit_verdicts(FitRequest(str(image)), machine, MPIS)
+    return verdicts.fit_verdicts(GraftSpec(str(image)), machine, MPIS)
 
 
 def test_a_refused_script_is_answered_with_the_options_that_were_typed(
@@ -80,7 +81,9 @@ def test_a_refused_script_is_answered_with_the_options_that_were_typed(
     script = image / "job.sh"
     script.write_text(f"#!/bin/sh\nmpirun -np 4 /{SOLVER}\n")
     script.chmod(0o755)
-    request = FitRequest(str(image), ("/job.sh",), typed=("--mpi", "openmpi"))
+    request = GraftSpec(
+        str(image), programs=("/job.sh",), typed=("mpigraft", "check", "--mpi", "openmpi")
+    )
     with pytest.raises(CheckFailed) as no:
         verdicts.fit_verdicts(request, machine, MPIS)
     assert matches(
@@ -97,22 +100,22 @@ def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(
     monkeypatch.setattr(examination, "examine_guest", lambda *_: pytest.fail("read again"))
     assert _kept(image, machine) == first
     one = verdicts.cached_verdicts(
-        FitRequest(str(image)), machine, MPIS[1:]
+        GraftSpec(str(image)), machine, MPIS[1:]
     )  # one of those that were tried
     assert one is not None
     assert one.tried == first.tried[1:]
     assert one.others.fits == MPIS[:1]
     for other in (
-        FitRequest(str(image), glibc=False),
-        FitRequest(str(image), programs=(f"/{SOLVER}",)),
-        FitRequest(str(image / "usr")),
+        GraftSpec(str(image), no_glibc=True),
+        GraftSpec(str(image), programs=(f"/{SOLVER}",)),
+        GraftSpec(str(image / "usr")),
     ):
         assert verdicts.cached_verdicts(other, machine, MPIS) is None
     assert (
-        verdicts.cached_verdicts(FitRequest(str(image)), replace(machine, gpus=(), os="x"), MPIS)
+        verdicts.cached_verdicts(GraftSpec(str(image)), replace(machine, gpus=(), os="x"), MPIS)
         is None
     )
-    assert verdicts.cached_verdicts(FitRequest(str(image)), machine, ("openmpi@6",)) is None
+    assert verdicts.cached_verdicts(GraftSpec(str(image)), machine, ("openmpi@6",)) is None
 
 
 def _same_size_and_time(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -230,7 +233,7 @@ def test_only_so_many_answers_are_kept(
 ) -> None:
     monkeypatch.setattr(verdicts, "MOST", 2)
     for programs in ((), (f"/{SOLVER}",), ("/opt/app/other",)):
-        verdicts.fit_verdicts(FitRequest(str(image), programs), machine, MPIS)
+        verdicts.fit_verdicts(GraftSpec(str(image), programs=programs), machine, MPIS)
     assert len(list((home / "cache" / verdicts.KIND).iterdir())) == 2
 
 
@@ -277,7 +280,7 @@ def test_every_file_that_is_read_of_a_host_mpi_is_noted(
             continue
         opened.clear()
         with file_dependencies.recorded() as noted:
-            verdicts.fit_verdicts(FitRequest(str(image)), real, (mpi.id,))
+            verdicts.fit_verdicts(GraftSpec(str(image)), real, (mpi.id,))
         known = {*noted.files, *noted.folders, *noted.names}
         missed = {path for path in opened if not path.startswith(skipped)} - known
         assert not missed, mpi.id
@@ -297,7 +300,7 @@ def test_a_library_of_the_host_that_changes_is_noticed(
     assert found.libmpi is not None
     libmpi = prefix / "lib" / found.libmpi.name
     machine = a_machine(replace(found, prefix=prefix, libmpi=libmpi, environment=()))
-    request, ids = FitRequest(str(image)), (found.id,)
+    request, ids = GraftSpec(str(image)), (found.id,)
     verdicts.fit_verdicts(request, machine, ids)
     time.sleep(0.02)
     assert verdicts.cached_verdicts(request, machine, ids) is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
-from mpigraft.request.options import option, read_settings, settings_of
+from mpigraft.request.options import option, option_words, options_of, read_settings, settings_of
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Replace
@@ -189,6 +189,76 @@ class RunSpec:
 
     def source(self, what: str, *, default: str = "default") -> str:
         return dict(self.sources).get(what, default)
+
+
+def as_job(key: str, default: Any, **rules: Any) -> Any:
+    """Make a field with the help of the same option of a job."""
+    job = options_of(RunSpec)[key].rules
+    return field(
+        default=default,
+        metadata={"rules": replace(job, key="", site=False, plural=False, **rules)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GraftSpec:
+    """What a person asks of an MPI under a guest, or under the words of a job in it."""
+
+    guest: str = ""
+    words: tuple[str, ...] = ()
+    mpi: str = option(
+        "", '"openmpi"', metavar="SPEC", help="Host MPI to graft: openmpi, mpich@5, a path.",
+    )  # fmt: skip
+    engine: str = as_job("engine", "")
+    engine_options: tuple[str, ...] = as_job("engine_options", ())
+    programs: tuple[str, ...] = option(
+        (), '["/usr/bin/app"]', flag="--program", metavar="PATH", usual="all",
+        help="Program inside the guest; repeatable.",
+    )  # fmt: skip
+    replace: str = option(
+        "mpi", '"mpi"', metavar="WHAT",
+        help="What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX.",
+    )  # fmt: skip
+    machine: str = option(  # the file of another one, whose MPIs are meant
+        "", '"machine.json"', metavar="FILE",
+        help="Use another machine: its `discover --abi --json`.",
+    )  # fmt: skip
+    no_glibc: bool = option(
+        default=False, example="true", help="Refuse a graft that needs the host's glibc.",
+    )  # fmt: skip
+    force: bool = option(
+        default=False, example="true", help="Plan even what the check refuses, to see it fail.",
+    )  # fmt: skip
+    ranks_per_node: int = option(2, "2", metavar="N", help="Ranks that share a node.")
+    form: str = option(
+        "text", '"json"', flag="--as", metavar="FORM",
+        help="Form of the plan: text, json, command, shell or cdi.",
+    )  # fmt: skip
+    output: str = option(
+        "", '"app.sh"', names=("--output", "-o"), metavar="FILE",
+        help="Write to this file instead of printing.",
+    )  # fmt: skip
+    typed: tuple[str, ...] = ("mpigraft", "check")  # with its options, to type one in its place
+
+    @property
+    def options(self) -> GraftOptions:
+        """The options of the graft. Raises UsageError for what cannot be replaced."""
+        from mpigraft.core.model import Replace
+        from mpigraft.graft import GraftOptions
+
+        if self.replace not in (Replace.MPI, Replace.LIBFABRIC):
+            raise UsageError.of("replace-unknown", replace=self.replace)
+        return GraftOptions(
+            Replace(self.replace),
+            self.engine,
+            glibc=not self.no_glibc,
+            force=self.force,
+            engine_options=self.engine_options,
+        )
+
+    def words_of(self, verb: str) -> tuple[str, ...]:
+        """Return the words of a command that has these options, but for the programs."""
+        return ("mpigraft", verb, *option_words(self, ("programs",)))
 
 
 def replaced_part(word: str) -> Replace:
