@@ -92,7 +92,7 @@ def decide_job(
     from mpigraft.core import file_dependencies
     from mpigraft.discovery import discover_machine, with_places
     from mpigraft.request import job_subject
-    from mpigraft.run import keep_refusal, plan_job, start_key
+    from mpigraft.run import keep_refusal, plan_job, start_key, unknown_parts
     from mpigraft.selection import drop_forbidden_fixes
 
     environ = dict(os.environ)
@@ -111,7 +111,7 @@ def decide_job(
             if machine is None:
                 tell_step(machine := discover_machine())
             here = with_places(machine, spec.mpi_places)
-            planned = plan_job(spec, here, environ, subject)
+            planned = plan_job(spec, here, environ, subject, tracing)
         except MpigraftError as error:
             drop_forbidden_fixes(error, dict(spec.fixed))
             blamed = blame_site(error, spec.sources)
@@ -119,9 +119,9 @@ def decide_job(
                 keep_refusal(start_key(sys.argv[2:], environ), spec, blamed, noted, environ)
             raise blamed from error
     tell_component(planned.allocation)
-    for line in planned.unknown:
+    for line in dict.fromkeys(unknown_parts(planned)):
         tell(f"mpigraft: {line}")
-    return replace(planned, tracing=tracing)
+    return planned
 
 
 def prove_and_start(

@@ -44,11 +44,11 @@ def command(
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
       mpigraft run --stack /opt/stack --mpi openmpi@5 -n 4 -- gmx_mpi mdrun
     """
-    from mpigraft.run import job_script
+    from mpigraft.run import decision_lines, job_script
 
     planned = job.decide_job(job.requested_job(asked, program))
     if explain:
-        for one in planned.lines:
+        for one in decision_lines(planned):
             tell(f"mpigraft: {one.what}: {one.value}  [{one.source}]")
     if dry_run:
         out(job_script(planned, os.environ), exact=True)

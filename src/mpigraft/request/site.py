@@ -39,7 +39,6 @@ from mpigraft.request.options import (
     Asked,
     asked_for,
     line_of,
-    option,
     options_of,
     parse_toml_file,
     read_option,
@@ -55,16 +54,9 @@ NOTHING = RunSpec()
 TABLES = ("run", "bench", "images", "policy")
 
 
-@dataclass(frozen=True, slots=True)
-class BenchOptions:
-    """The keys of [bench]: what campaigns use that name no build."""
-
-    osu: tuple[str, ...] = option((), '["/apps/osu-7.4"]')
-    imb: tuple[str, ...] = option((), '["/apps/imb"]')
-
-
 RUN = {key: one for key, one in options_of(RunSpec).items() if one.rules.site}
-BENCH = options_of(BenchOptions)
+# Of [bench]: what campaigns use that name no build.
+BENCH = {key: one for key, one in options_of(CampaignSpec).items() if key in ("osu", "imb")}
 KEYS = tuple(RUN)
 
 
@@ -82,7 +74,7 @@ class Site:
     lines: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
     images: tuple[tuple[str, str], ...] = ()  # (alias, its image)
-    bench: BenchOptions = field(default_factory=BenchOptions)
+    bench: CampaignSpec = field(default_factory=CampaignSpec)
 
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
         """Return the same campaign with the site's builds of suites where it names none; in a
@@ -215,9 +207,7 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
     if isinstance(run.mpi, tuple):
         run = replace(run, mpi="", mpis=run.mpi)
     builds = {
-        key: read_option(
-            options_of(BenchOptions), key, value, _place(path, text, "bench", key, begins)
-        )
+        key: read_option(BENCH, key, value, _place(path, text, "bench", key, begins))
         for key, value in table.get("bench", {}).items()
     }
     for key, folders in builds.items():
@@ -232,10 +222,8 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
     fixed: tuple[str, ...] = ()
     for key, value in table.get("policy", {}).items():
         fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
-    return Site(
-        path, run, tuple(lines.items()), fixed, tuple(images.items()),
-        BenchOptions(**builds),
-    )  # fmt: skip
+    bench = CampaignSpec(**builds)
+    return Site(path, run, tuple(lines.items()), fixed, tuple(images.items()), bench)
 
 
 def _place(path: Path, text: str, name: str, key: str, begins: Mapping[str, int]) -> str:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from mpigraft.run.injection.proof import prove_injection as prove_injection
     from mpigraft.run.injection.proof import source_places as source_places
     from mpigraft.run.plan import Job as Job
+    from mpigraft.run.plan import decision_lines as decision_lines
     from mpigraft.run.plan import plan_job as plan_job
+    from mpigraft.run.plan import unknown_parts as unknown_parts
     from mpigraft.run.proof import proof_step as proof_step
     from mpigraft.run.proof import prove_job as prove_job
     from mpigraft.run.script import job_script as job_script

@@ -30,7 +30,6 @@ from mpigraft.core.model import (
     Machine,
     MpiInstall,
     Placement,
-    Replace,
 )
 from mpigraft.evidence import preloadable_natives, records_folder
 from mpigraft.graft import (
@@ -112,13 +111,13 @@ class Job:
     passed: UserEnvironment
     program: Path | None  # as a file of this machine; None: it is in a guest
     binds: tuple[Bind, ...]
-    lines: tuple[DecisionLine, ...]
+    choice: MpiSelection
+    command: GuestCommand
     allocation: Allocation = THIS_HOST
     placement: Placement = NOWHERE
     others: tuple[Group, ...] = ()  # programs besides the first
     sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
     tracing: Tracing | None = None
-    unknown: tuple[str, ...] = ()  # what could not be taken into account, as text
 
 
 # ------------------------------------------------------------------ deciding
@@ -129,6 +128,7 @@ def plan_job(
     machine: Machine,
     environ: Mapping[str, str],
     subject: JobSubject | None = None,
+    tracing: Tracing | None = None,
 ) -> Job:
     """Decide all of a job; for a guest its graft folder is made. `subject` is what
     `job_subject` returned, where that is known already. Raises MissingError for an MPI,
@@ -138,56 +138,51 @@ def plan_job(
     binds = tuple(bind for word in spec.binds for bind in parse_bind(word, spec.optional))
     program = None
     subject = subject or job_subject(spec, environ)
-    guest, command = subject.guest, subject.command
+    if spec.stack or subject.guest:
+        spec = without_host_mpi(spec)
     if spec.stack:
         program = program_of(spec.program[0], environ)
-        spec, choice = _in_stack(spec, machine, (program, command), passed)
-    elif guest is not None:
+        choice = _in_stack(spec, machine, (program, subject.command), passed)
+    elif subject.guest:
         passed = passed.for_guest()
-        spec, choice = _in_guest(spec, machine, guest, passed)
+        choice = _in_guest(spec, machine, subject.guest, passed)
     else:
         program = program_of(spec.program[0], environ)
         more = (program_of(one.words[0], environ) for one in spec.where.others)
-        every = ((program, command), *zip(more, subject.others, strict=True))
+        every = ((program, subject.command), *zip(more, subject.others, strict=True))
         choice = _on_host(spec, machine, every, passed)
     where = spec.where
     nodes = find_allocation(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
     layout, others = decide_layout(where, machine.cpu.cores, nodes, environ)
     places = placement_for(layout, machine, nodes)
+    plan = choice.plan
+    if plan:
+        environment = dict(passed.environment)
+        seat = engine_context(plan, 1, Path.cwd(), environ=environment, extra=binds)
+        own, passed = passed.into(plan, seat)
+        choice = replace(choice, plan=replace(plan, passed=(*plan.passed, *own)))
     by = _launcher(spec, machine, choice)
     configuration = _configuration(spec, machine, choice, passed, layout.nodes, by)
     programs = choose_natives(choice.mpi, machine.cpu.architecture)
-    if not choice.plan:
-        programs = preloadable_natives(programs)
-    else:
-        materialize(choice.plan)
-        programs = preloadable_natives(paths_in_guest(choice.plan, programs))
-        environment = dict(passed.environment)
-        seat = engine_context(choice.plan, 1, Path.cwd(), environ=environment, extra=binds)
-        own, passed = passed.into(choice.plan, seat)
-        plan = replace(choice.plan, passed=(*choice.plan.passed, *own))
-        configuration = replace(configuration, graft=plan)
-    job = Job(
-        spec=spec, configuration=configuration, layout=layout, natives=programs, passed=passed,
-        program=program, binds=binds, lines=(), allocation=nodes, placement=places,
-        others=others, sources=subject.sources,
+    if plan:
+        materialize(plan)
+        programs = paths_in_guest(plan, programs)
+    return Job(
+        spec=spec, configuration=configuration, layout=layout,
+        natives=preloadable_natives(programs), passed=passed, program=program, binds=binds,
+        choice=choice, command=subject.command, allocation=nodes, placement=places,
+        others=others, sources=subject.sources, tracing=tracing,
     )  # fmt: skip
-    return replace(
-        job,
-        lines=tuple(_lines(job, choice)),
-        unknown=tuple(dict.fromkeys(_unknown(job, command, choice))),
-    )
 
 
 def _in_guest(
     spec: RunSpec, machine: Machine, guest: Guest, passed: UserEnvironment
-) -> tuple[RunSpec, MpiSelection]:
-    """Choose the MPI under a guest; of the request, keep all that still holds."""
+) -> MpiSelection:
+    """Choose the MPI under a guest."""
     wanted = spec.graft_options
-    spec = without_host_mpi(spec) if wanted.replace is Replace.NOTHING else spec
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
     try:
-        return spec, first_mpi(spec.mpi_names, choose)
+        return first_mpi(spec.mpi_names, choose)
     except CheckFailed as no:
         own = own_mpi_of(guest)
         wheels = fetchable_mpis(guest, own, machine, wanted.replace, wanted.engine)
@@ -197,15 +192,14 @@ def _in_guest(
 
 def _in_stack(
     spec: RunSpec, machine: Machine, started: tuple[Path, GuestCommand], passed: UserEnvironment
-) -> tuple[RunSpec, MpiSelection]:
+) -> MpiSelection:
     """Choose the MPI for a program of a stack: what is injected, or the stack's own."""
     wanted = spec.graft_options
-    spec = without_host_mpi(spec) if wanted.replace is not Replace.MPI else spec
     program, command = started
     opened = tuple(filter(None, (command.program, *command.certain)))
     guest = stack_of_program(spec.stack, program, opened)
     choose = partial(mpi_for_guest, machine=machine, guest=guest, wanted=wanted)
-    return spec, first_mpi(spec.mpi_names, choose).with_user(passed)
+    return first_mpi(spec.mpi_names, choose).with_user(passed)
 
 
 def _on_host(
@@ -226,9 +220,9 @@ def _on_host(
         raise
 
 
-def _unknown(job: Job, command: GuestCommand, choice: MpiSelection) -> Iterator[str]:
+def unknown_parts(job: Job) -> Iterator[str]:
     """List what the choice of the MPI could not take into account."""
-    spec, facts = job.spec, _spawn_facts(job, choice)
+    spec, command, choice, facts = job.spec, job.command, job.choice, _spawn_facts(job)
     ranks, image = job.layout.ranks, bool(spec.image)
     yield from command.unknown_facts(ranks, image=image) if spec.proof else ()
     if facts and facts.once and command.starts > 1:
@@ -281,9 +275,9 @@ def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
     return f"--image {program} puts it under the program, which was checked"
 
 
-def _lines(job: Job, choice: MpiSelection) -> Iterator[DecisionLine]:
+def decision_lines(job: Job) -> Iterator[DecisionLine]:
     """List what was decided, and by whom."""
-    spec, layout, graft = job.spec, job.layout, choice.plan
+    spec, layout, choice, graft = job.spec, job.layout, job.choice, job.choice.plan
     transport = job.configuration.transport
     name = transport.name if transport else ""
     yield DecisionLine("program", str(job.program or spec.program[0]), "command line")
@@ -297,7 +291,7 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[DecisionLine]:
         yield DecisionLine(
             "launcher", text, spec.source("launcher", default="the MPI has none of its own")
         )
-    if known := _spawn_facts(job, choice):
+    if known := _spawn_facts(job):
         places = [_place_of_children(graft, choice.mpi, by)] if known.works else []
         yield DecisionLine("spawn", "; ".join([known.summary, *places]), "knowledge")
     where = spec.where
@@ -330,8 +324,8 @@ def _lines(job: Job, choice: MpiSelection) -> Iterator[DecisionLine]:
     yield from (DecisionLine("passed on", word, "environment") for word in job.passed.settings)
 
 
-def _spawn_facts(job: Job, choice: MpiSelection) -> Spawn | None:
-    mpi, by = choice.mpi, job.configuration.launcher
+def _spawn_facts(job: Job) -> Spawn | None:
+    mpi, by = job.choice.mpi, job.configuration.launcher
     kind, pmi = (by.kind, by.pmi) if by else (mpi.launcher_kind, "")
     return spawn_facts(kind, mpi.family, mpi.version, pmi)
 

@@ -32,6 +32,7 @@ from mpigraft.core.model import (
     Layout,
     Level,
 )
+from mpigraft.graft import GuestCommand
 from mpigraft.native.programs import Natives
 from mpigraft.request.environment import filter_environment
 from mpigraft.request.job import spec
@@ -48,7 +49,9 @@ HELLO = ("/opt/app/hello",)
 
 
 def wished(mpi: str, replace: str) -> RunSpec:
-    return RunSpec(HELLO, mpi="openmpi", sources=(("mpi", mpi), ("replace", replace)))
+    return RunSpec(
+        HELLO, mpi="openmpi", replace="nothing", sources=(("mpi", mpi), ("replace", replace))
+    )
 
 
 def test_a_guest_as_it_is_takes_no_mpi_of_the_users_choice() -> None:
@@ -94,8 +97,8 @@ def a_job(by: LaunchedBy | None, **changes: Any) -> plan.Job:
     programs = Natives(Path("/n/bench"), Path("/n/witness.so"), Path("/n/guard"), "digest")
     values: dict[str, Any] = {"allocation": NODES, "others": (Group(1, ("/n/io",)),)}
     return plan.Job(
-        RunSpec(("/n/ocean",)), asked, Layout(2, 2), programs, given, Path("/n/ocean"), (), (),
-        **{**values, **changes},
+        RunSpec(("/n/ocean",)), asked, Layout(2, 2), programs, given, Path("/n/ocean"), (),
+        MpiSelection(an_elf, "the first"), GuestCommand(), **{**values, **changes},
     )  # fmt: skip
 
 
@@ -175,9 +178,7 @@ def test_explain_names_the_source_of_the_ranks_and_of_settings() -> None:
     typed = replace(a_job(None), spec=asked)
     due = {"ranks": "command line", "set": "site.toml:7"}
     for made, expected in ((typed, due), (a_job(None), {"ranks": "default"})):
-        mpi = made.configuration.mpi
-        assert mpi is not None
-        told = list(plan._lines(made, MpiSelection(mpi, "the first")))
+        told = list(plan.decision_lines(made))
         assert {line.what: line.source for line in told if line.what in due} == expected
 
 

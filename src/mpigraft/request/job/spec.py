@@ -272,8 +272,13 @@ def replaced_part(word: str) -> Replace:
 
 
 def without_host_mpi(spec: RunSpec) -> RunSpec:
-    """Return a job whose guest brings the MPI: a site's choice gives way to the user's, and two
-    requests of one user contradict each other."""
+    """Return the job of a guest or a stack, which names no MPI where that one's own stays: a site's
+    choice gives way to the user's, and two requests of one user contradict each other."""
+    from mpigraft.core.model import Replace
+
+    part = replaced_part(spec.replace)
+    if part is Replace.MPI or (part is Replace.LIBFABRIC and not spec.stack):
+        return spec
     if spec.mpi and spec.source("mpi") == spec.source("replace"):
         raise UsageError.of("mpi-with-replace-nothing", mpi=spec.mpi)
     sources = tuple(pair for pair in spec.sources if pair[0] != "mpi")

@@ -95,7 +95,7 @@ def _named_command(
     """Return the programs that a person named, alone. Raises CheckFailed for one without MPI."""
     named = [examine((word,)) for word in spec.programs]
     for word, one in zip(spec.programs, named, strict=True):
-        _refuse(replace(spec, program=(word,)), one)
+        _refuse(spec, one, (word,))
     also = (program for one in named[1:] for program in one.programs)
     files = (*sources, *(file for one in named for file in one.sources))
     return replace(named[0], also=(*named[0].also, *also), sources=files)
@@ -126,19 +126,19 @@ def _other_commands(
     """Examine the programs behind a colon. Raises CheckFailed for a launcher among them."""
     commands = tuple(examine(other.words) for other in spec.where.others)
     for other, command in zip(spec.where.others, commands, strict=True):
-        _refuse_launcher(replace(spec, program=other.words), command)
+        _refuse_launcher(spec, command, other.words)
     return commands
 
 
-def _refuse_launcher(spec: RunSpec, command: GuestCommand) -> None:
+def _refuse_launcher(spec: RunSpec, command: GuestCommand, words: Sequence[str] = ()) -> None:
     if command.is_launcher:
-        _refuse(spec, command)
+        _refuse(spec, command, words)
 
 
-def _refuse(spec: RunSpec, command: GuestCommand) -> None:
+def _refuse(spec: RunSpec, command: GuestCommand, words: Sequence[str] = ()) -> None:
     if spec.proof:
         way = CHECKED if spec.image else ""
-        command.refuse(spec.program, verb=spec.verb, options=spec.typed, other_way=way)
+        command.refuse(words or spec.program, verb=spec.verb, options=spec.typed, other_way=way)
 
 
 def _settings(spec: RunSpec) -> dict[str, str]:

@@ -121,17 +121,20 @@ def prove_injection(
     if active is None:
         raise UsageError.of("override-not-injected", path=override.link)
     below = not any(map(LIBMPI.fullmatch, active.bindings))
-    spec = RunSpec((program,), transport=transport, where=JobPlacement(ranks=RANKS))
-    if below:
-        spec = replace(spec, stack=guest.stack.root, replace=Replace.LIBFABRIC)
-    else:
-        own = _own(active, override, machine)
-        spec, machine = replace(spec, mpi=own.id), replace(machine, mpis=(own,))
-    job = plan_job(spec, machine, environ)
-    evidence = prove_job(job if below else _for_bench(job)) if transport else None
+    own = None if below else _own(active, override, machine)
+    spec = RunSpec(
+        (program,),
+        stack="" if own else guest.stack.root,
+        mpi=own.id if own else "",
+        transport=transport,
+        where=JobPlacement(ranks=RANKS),
+        replace="" if own else Replace.LIBFABRIC,
+    )
+    job = plan_job(spec, replace(machine, mpis=(own,)) if own else machine, environ)
+    evidence = prove_job(_for_bench(job) if own else job) if transport else None
     proof = _proof(job, override, evidence)
-    proof = _alone(proof, job, imports, override, guest if below else None)
-    if below:  # how children start is the matter of the stack's own MPI
+    proof = _alone(proof, job, imports, override, None if own else guest)
+    if own is None:  # how children start is the matter of the stack's own MPI
         return proof
     spawns = start_spawning(own, guest, override)
     wrong = tuple(filter(None, spawns.values()))
