@@ -36,10 +36,13 @@ def test_a_link_has_the_step_of_its_slowness(times: float, step: int) -> None:
 
 def test_a_table_says_each_link_in_figures_and_words() -> None:
     page = heat.html(only(links(named(4), {(0, 1): 4.0, (2, 3): 0.5})), "title", 0)
-    assert 'title="nid000001 to nid000002: 25.0 MB/s, 4.00 times slower than the median' in page
-    assert 'title="nid000003 to nid000004: 200 MB/s, 2.00 times faster than the median' in page
-    assert 'title="nid000002 to nid000001: 100 MB/s, like the median link"' in page
-    assert "Rows send, columns receive." in page
+    for values in (
+        ("nid000001 to nid000002", "25.0 MB/s", "4.00 times slower"),
+        ("nid000003 to nid000004", "200 MB/s", "2.00 times faster"),
+        ("nid000002 to nid000001", "100 MB/s", "like the median"),
+        ("Rows send", "columns receive"),
+    ):
+        assert shows(page, *values)
     assert "<svg" not in page
 
 
@@ -48,7 +51,7 @@ def test_a_link_without_a_value_is_not_a_fast_one() -> None:
     without = replace(data, links=data.links[1:])  # n1 to n2
     assert shows(heat.html(only(without), "title", 0), "d=", "M1 0h1v1h-1z", "class=")
     few = links(named(4))
-    assert '<td class="hu">?</td>' in heat.html(only(replace(few, links=few.links[1:])), "t", 0)
+    assert shows(heat.html(only(replace(few, links=few.links[1:])), "t", 0), 'class="hu"', "?")
 
 
 @pytest.mark.parametrize("count", [13, 64, 110])
@@ -83,12 +86,13 @@ def test_short_names_stay_different_and_say_all(names: list[str]) -> None:
 
 
 def test_names_are_foreign_text_and_secrets_are_struck_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_TOKEN", "hunter2hunter2")
+    secret = "hunter2hunter2"
+    monkeypatch.setenv("SOME_TOKEN", secret)
     for count in (3, 20):
-        nodes = ["<evil>hunter2hunter2", *named(count)]
+        nodes = [f"<evil>{secret}", *named(count)]
         page = html.render_html(links(nodes))
         assert "<evil" not in page
-        assert "hunter2hunter2" not in page
+        assert secret not in page
 
 
 def test_the_page_has_the_figures_that_a_tooltip_says() -> None:

@@ -14,6 +14,7 @@ from mpigraft.report.profile.text import count, profile_lines, seconds, size, si
 from mpigraft.trace import PeerTraffic, Profile
 from mpigraft.trace.profile.reading import read_profile
 from mpigraft.trace.profile.values import CallSite, PeerKind
+from tests.builders.messages import shows
 from tests.builders.profiles import a_profile
 
 REPORTS = Path(__file__).resolve().parents[2] / "data/profiles"
@@ -25,20 +26,20 @@ def test_a_page_has_all_sections_and_one_script(ranks: int) -> None:
     sections = re.findall(r'<section id="(\w+)"', page)
     assert sections == ["routines", "ranks", "peers", "sizes", "sites"]
     assert page.count("<script") == 2  # and the figures
-    assert "default-src &#x27;none&#x27;" in page
+    assert shows(page, "default-src", "none")
     assert len(page) < 500_000
     assert render_profile_page(a_profile(ranks)) == page
 
 
 @pytest.mark.parametrize("path", sorted(REPORTS.glob("*[!d]")), ids=lambda path: path.name)
 def test_an_imported_report_makes_a_page_of_what_it_has(path: Path) -> None:
-    page = render_profile_page(read_profile(path))
-    assert '<section id="routines"' in page
-    assert '<section id="peers"' not in page
+    sections = re.findall(r'<section id="(\w+)"', render_profile_page(read_profile(path)))
+    assert "routines" in sections
+    assert "peers" not in sections
 
 
 def test_a_profile_of_nothing_makes_a_page() -> None:
-    assert "No routine was counted" in render_profile_page(Profile("app"))
+    assert shows(render_profile_page(Profile("app")), "No routine", "counted")
     assert profile_lines(Profile("app")) == ["app: -"]
 
 

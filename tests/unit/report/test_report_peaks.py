@@ -51,7 +51,9 @@ def test_the_fastest_interface_that_is_up_is_the_bound() -> None:
     slow, down = device("25000 Mb/s", "ethernet"), device("BS_400G", state="down")
     loopback = device("BS_800G", "loopback")
     peak = hardware_peaks.link(networked(slow, down, loopback, device("BS_200G"), "no device"))
-    assert peak == (25_000, "cxi0, 200 Gbit/s")
+    assert peak
+    assert peak[0] == 25_000
+    assert shows(peak[1], "cxi0", "200 Gbit/s")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_a_pair_on_one_node_has_the_line_of_its_memory_where_the_firmware_says_i
     (section,) = sections(data.comparison)
     peak = hardware_peaks.of(section, hardware_peaks.known(data))
     assert (peak[0] if peak else None) == megabytes
-    assert peak is None or peak[1] == "a NUMA domain's memory, 210 GB/s"
+    assert peak is None or shows(peak[1], "NUMA", "210 GB/s")
     assert hardware_peaks.of(replace(section, buffers="cuda"), hardware_peaks.known(data)) is None
 
 
@@ -127,7 +129,7 @@ def test_of_an_import_the_machine_is_all_that_is_known() -> None:
     campaign = replace(data.campaign, origin=Origin.IMPORT, plan=plan)
     comparison = replace(data.comparison, origin=Origin.IMPORT)
     data = replace(data, campaign=campaign, comparison=comparison)
-    assert software.caption(data) == "Measured on olivia (imported)."
+    assert shows(software.caption(data), "olivia", "imported")
     plan = json.dumps(json.loads(data.campaign.plan) | {"about": "GH200, Slingshot 11"})
     described = replace(data, campaign=replace(data.campaign, plan=plan))
     assert shows(software.caption(described), "GH200", "Slingshot 11")

@@ -77,7 +77,7 @@ def test_no_text_becomes_markup() -> None:
     assert len(page.all("script")) == 2
     assert not page.all("img")
     assert not [a for _, a in page.elements if any(n.startswith("on") for n in a)]
-    assert "<script>alert" not in text
+    assert EVIL not in text
     assert EVIL in page.words
     figures = json.loads(page.texts["script"][0])
     assert figures["baseline"] == EVIL
@@ -110,9 +110,10 @@ def test_no_secret_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_home_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/cluster/h/ann")
+    home, below = "/cluster/h/ann", "mpi/lib/libmpi.so.40"
+    monkeypatch.setenv("HOME", home)
     data = small_data()
-    record, path = data.evidence[0], "/cluster/h/ann/mpi/lib/libmpi.so.40"
+    record, path = data.evidence[0], f"{home}/{below}"
     library = MappedLibrary(path, 1, 2)
     ranks = tuple(replace(r, libraries=(library,)) for r in record.evidence.ranks)
     group = replace(data.comparison.groups[0], configuration=f"mine@{path}")
@@ -124,8 +125,8 @@ def test_no_home_gets_in(monkeypatch: pytest.MonkeyPatch) -> None:
             evidence=(replace(record, evidence=replace(record.evidence, ranks=ranks)),),
         )
     )
-    assert "/cluster/h/ann" not in text
-    assert "~/mpi/lib/libmpi.so.40" in text
+    assert home not in text
+    assert f"~/{below}" in text
 
 
 def test_every_device_of_a_machine_has_its_line() -> None:
@@ -133,8 +134,9 @@ def test_every_device_of_a_machine_has_its_line() -> None:
     nics = [{"name": f"eth{n}", "state": "up"} for n in range(2)]
     seen = json.dumps({"hostname": "n1", "fabrics": nics, "gpus": []})
     text = body_of(replace(data, allocations=(replace(data.allocations[0], machine=seen),)))
-    assert "<dt>network</dt><dd><div>eth0 up</div><div>eth1 up</div></dd>" in text
-    assert "<dt>GPUs</dt><dd><div>none</div></dd>" in text
+    lines = "".join(f"<div>{nic['name']} {nic['state']}</div>" for nic in nics)
+    for name, due in (("network", lines), ("GPUs", "<div>none</div>")):
+        assert f"<dt>{name}</dt><dd>{due}</dd>" in text
 
 
 @pytest.mark.parametrize("broken", ["", "[]", "{", '"x"', "null"])
@@ -217,7 +219,8 @@ def test_the_rows_of_a_stack_are_told_apart_in_figures() -> None:
     assert len({*hues}) == 3
     assert hues[0] == labels.FAMILIES.index("openmpi")
     assert variants == variants[:2] * 3
-    assert labels.short(["a.sif:mpich@4/ucx", "b@2/ucx"])["a.sif:mpich@4/ucx"] == "a.sif:mpich ucx"
+    (name, *_) = labels.short(["a.sif:mpich@4/ucx", "b@2/ucx"]).values()
+    assert name.split() == ["a.sif:mpich", "ucx"]
 
 
 def test_the_baseline_is_one_of_the_names_whose_styles_are_those_of_the_key() -> None:
@@ -233,11 +236,14 @@ def test_the_baseline_is_one_of_the_names_whose_styles_are_those_of_the_key() ->
 # ------------------------------------------------------------------ a page for others
 
 
+OF_STACK = "software/OpenMPI/4.1.6/lib/libmpi.so.40"
+OF_STORE = ".mpigraft-system/generations/1/lib/libmpi.so.40"
+
+
 def stack_data() -> ReportData:
     """The three rows of a stack, on a host of a site."""
     data = small_data()
     native, own, injected, other = data.configurations
-    store = "/apps/site/rpath_overrides/OpenMPI/.mpigraft-system/generations/1/lib/libmpi.so.40"
 
     def of(record: ConfigurationRecord, replaced: str, libmpi: str) -> ConfigurationRecord:
         guest = {"kind": "stack", "name": "2023.06-zen3", "replace": replaced}
@@ -246,8 +252,8 @@ def stack_data() -> ReportData:
 
     rows = (
         native,
-        of(own, "nothing", "/cvmfs/e/software/linux/x/software/OpenMPI/4.1.6/lib/libmpi.so.40"),
-        of(injected, "mpi", store),
+        of(own, "nothing", f"/cvmfs/e/software/linux/x/{OF_STACK}"),
+        of(injected, "mpi", f"/apps/site/rpath_overrides/OpenMPI/{OF_STORE}"),
     )
     machine = replace(data.allocations[0], host="login7", hosts=("login7.site.example",))
     return replace(data, configurations=(*rows, other), allocations=(machine,))
@@ -263,7 +269,7 @@ def test_each_row_of_a_stack_says_which_mpi_it_is() -> None:
         words = " ".join(text.replace("\\", "").split())
         assert shows(words, "MPI", "2023.06-zen3")
         assert shows(words, "machine's", "MPI", "injected", "2023.06-zen3")
-        assert "this machine's MPI, outside of any guest" in words
+        assert shows(words, "this machine's MPI", "outside of any guest")
     assert not guest_roles(small_data())
 
 
@@ -273,7 +279,6 @@ def test_a_public_page_names_no_host_and_no_folder_of_a_site() -> None:
     for word in ("login7", "/apps/site", "/cvmfs/e"):
         assert word in inside
         assert word not in outside
-    assert "…/.mpigraft-system/generations/1/lib/libmpi.so.40" in outside
-    assert "…/software/OpenMPI/4.1.6/lib/libmpi.so.40" in outside
-    assert "<h1>MPI configurations on 1 node with" in outside
+    assert all(f"…/{path}" in outside for path in (OF_STORE, OF_STACK))
+    assert shows(outside, "<h1>", "1 node")
     assert Page(outside).texts["script"] == Page(inside).texts["script"]  # allowed by their hash

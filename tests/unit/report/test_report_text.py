@@ -117,10 +117,11 @@ def named(name: str) -> ReportData:
 
 
 def test_a_name_cannot_move_the_cursor_or_forge_a_row() -> None:
-    text = shown(named("evil\x1b[2J\nopenmpi ▲ 0.01"))
+    row = "openmpi ▲ 0.01"
+    text = shown(named(f"evil\x1b[2J\n{row}"))
     assert "\x1b" not in text
-    assert "evil\\x1b[2J\\x0aopenmpi" in text
-    assert not [line for line in text.splitlines() if line.startswith("openmpi ▲ 0.01")]
+    assert shows(text, r"evil\x1b[2J\x0aopenmpi")
+    assert not [line for line in text.splitlines() if line.startswith(row)]
 
 
 def test_a_long_name_is_never_cut() -> None:
@@ -162,7 +163,7 @@ def test_an_empty_comparison_is_reported() -> None:
     data = small_data()
     empty = replace(data.comparison, groups=(), noise=(), summary=("only one has values",))
     text = shown(report_of(empty))
-    assert "only one has values" in text
+    assert shows(text, *empty.summary)
     assert "0 faster" not in text
     assert "0 cells" not in text
     assert shows(text, "6 rounds", "nothing to compare")
@@ -185,8 +186,9 @@ def test_a_line_break_in_a_finding_is_white_space() -> None:
     data = small_data()
     finding = Finding(Level.WARNING, "x", "two\n  lines", "why\tso\n\nmore", "do\r\nthis")
     text = shown(replace(data, comparison=replace(data.comparison, findings=(finding,))))
-    assert "warning x: two lines\n" in text
-    assert "what to do: do this\n" in text
+    lines = text.splitlines()
+    assert any(shows(line, "warning x", "two lines") for line in lines)
+    assert any(shows(line, "do this") for line in lines)
     assert "\\x" not in text
 
 
@@ -207,7 +209,7 @@ def test_a_campaign_that_knows_nothing_says_so_and_asks_for_no_days() -> None:
     data = small_data()
     noise = (Noise("native:latency", "1x2", 0.03, 4.9, 1, 12),)
     line = precision.precision(replace(data, comparison=replace(data.comparison, noise=noise))).line
-    assert "a typical cell is uncertain by more than ±100 %" in line
+    assert shows(line, "more than ±100 %")
     assert "needs about" not in line
 
 
@@ -344,9 +346,8 @@ def test_a_reason_that_several_findings_share_comes_after_the_last() -> None:
 def test_missing_evidence_is_never_a_pass() -> None:
     data = small_data()
     found = findings.report_findings(replace(data, evidence=data.evidence[1:]))
-    assert [f.message for f in found if f.code == "evidence-missing"] == [
-        f"no evidence of the transport that ran for {BASELINE}"
-    ]
+    (missing,) = (f for f in found if f.code == "evidence-missing")
+    assert shows(missing.message, BASELINE)
     assert not [f for f in findings.report_findings(olivia()) if f.code == "evidence-missing"]
 
 
@@ -379,7 +380,7 @@ def test_secrets_of_the_environment_do_not_reach_a_report(monkeypatch: pytest.Mo
 
 def test_what_was_left_out_names_each_mpi_once() -> None:
     names = ("a@1/ofi-cxi", "b@2/ucx", "a@1/ofi-efa", "c@3")
-    assert terminal._by_mpi(names) == "a@1/ofi-cxi, ofi-efa; b@2/ucx; c@3"
+    assert terminal._by_mpi(names).split("; ") == [f"{names[0]}, ofi-efa", names[1], names[3]]
 
 
 def test_a_finding_of_many_allocations_and_layouts_names_each_once() -> None:

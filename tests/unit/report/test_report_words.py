@@ -107,9 +107,7 @@ def test_own_bytes_of_ranks_follow_counted_bytes() -> None:
     told = words.counted_bytes("e0", 1_100_000, "netdev", 1_000_000, due=True, own=1_000_123)
     assert shows(told, "RDMA", "1,000,123")
     assert "own" not in words.counted_bytes("e0", 9, "netdev", 9, due=False)
-    assert words.counted_bytes("e0", 9, "", 0, due=False, own=0).endswith(
-        "0 by the ranks' own connections"
-    )
+    assert shows(words.counted_bytes("e0", 9, "", 0, due=False, own=0), "0 by the ranks' own")
 
 
 def test_only_interfaces_of_the_kernel_carry_connections() -> None:
@@ -127,12 +125,12 @@ def test_ratios_over_other_sizes_say_so_and_are_given_over_those_of_all() -> Non
     means = [
         math.exp(sum(math.log(cell.ratio) for cell in group.cells[:2]) / 2) for group in (one, few)
     ]
-    assert words.unlike_sizes([one, few]) == (
-        f"ratios over fewer than the 23 sizes: {few.configuration} 2; over the 2 sizes that all "
-        f"have (1 B to 2 B): {one.configuration} {numbers.ratio(means[0])}, "
-        f"{few.configuration} {numbers.ratio(few.pooled if few.used_sizes == (1, 2) else means[1])}"
-    )
+    said = words.unlike_sizes([one, few])
+    ratios = (means[0], few.pooled if few.used_sizes == (1, 2) else means[1])
+    assert shows(said, "23 sizes", f"{few.configuration} 2", "2 sizes", "1 B to 2 B")
+    for group, mean in zip((one, few), ratios, strict=True):
+        assert shows(said, group.configuration, numbers.ratio(mean))
     rest = replace(one, cells=one.cells[2:], pooled_sizes=())
-    assert words.unlike_sizes([rest, few]).endswith("; no size is in all")
+    assert shows(words.unlike_sizes([rest, few]), "no size", "in all")
     lost = replace(one, pooled_sizes=(1, 2, 4))
     assert shows(words.unlike_sizes([lost]), "23 sizes", f"{one.configuration} 3")
