@@ -164,24 +164,26 @@ def test_an_osu_build_is_searched_in_any_of_its_shapes(tmp_path: Path) -> None:
         assert "src" not in tools[0].words[-1]
 
 
+LAYOUT = Layout(2, 4)
+
+
 def test_imb_gets_powers_of_two_and_all_ranks() -> None:
     tool, spec = Tool(("imb",), ""), replace(SPEC, min_size=3, max_size=1000)
 
-    def words(key: str) -> str:
-        return " ".join(
-            imb_programs.words(Benchmark.parse(key), tool, spec, Layout(2, 4))
-        ).removeprefix("imb ")
+    def options(key: str, layout: Layout = LAYOUT) -> dict[str, str]:
+        _, name, *found = imb_programs.words(Benchmark.parse(key), tool, spec, layout)
+        assert name == Benchmark.parse(key).name
+        return dict(zip(found[::2], found[1::2], strict=True))
 
-    usual = "-npmin 8 -zero_size off -msglog 2:9 -iter 1000"
-    assert words("imb:Allreduce") == f"Allreduce {usual}"
-    assert words("imb:Unidir_put") == "Unidir_put -npmin 8 -msglog 2:9 -iter 1000"
-    assert words("imb:PingPong,part=P2P") == "PingPong -msglog 2:9 -iter 10000"
-    sizes = "-datatype char -count 4,8,16,32,64,128,256,512"
-    assert words("imb:PingPongMT") == f"PingPongMT {sizes} -repeat 1000"
-    threads = Layout(2, 4, threads=2)
-    assert "-thread_level multiple" in " ".join(
-        imb_programs.words(Benchmark.parse("imb:PingPongMT"), tool, spec, threads)
-    )
+    usual = {"-npmin": "8", "-msglog": "2:9", "-iter": "1000"}
+    assert options("imb:Allreduce") == {**usual, "-zero_size": "off"}
+    assert options("imb:Unidir_put") == usual
+    assert options("imb:PingPong,part=P2P") == {"-msglog": "2:9", "-iter": "10000"}
+    sizes = ",".join(str(1 << n) for n in range(2, 10))
+    plain = {"-datatype": "char", "-count": sizes, "-repeat": "1000"}
+    assert options("imb:PingPongMT") == plain
+    threads = options("imb:PingPongMT", replace(LAYOUT, threads=2))
+    assert threads["-thread_level"] == "multiple"
 
 
 LJ = App(command=("./lj",), figure=r"rate: ([\w.+-]+)", better="higher", unit="ns/day", name="lj")

@@ -143,9 +143,11 @@ def test_a_no_says_which_of_the_others_fits(capsys: pytest.CaptureFixture[str]) 
     assert code == 1
     assert shows(text, "instead", "--mpi openmpi@5.0.11")
     _, text, _ = run(capsys, *words, "--json")
-    assert json.loads(text)["others"] == {"fit": ["openmpi@5.0.11"], "fetch": []}
+    others = json.loads(text)["others"]
+    assert (len(others["fit"]), others["fetch"]) == (1, [])
+    assert shows(others["fit"], "openmpi@5.0.11")
     _, text, _ = run(capsys)
-    assert "instead   no other MPI of this machine does" in text
+    assert shows(text, "instead", "no other MPI")
     _, text, _ = run(capsys, "--mpi", "openmpi@5", "--program", "/opt/solver")
     assert "instead" not in text
 
@@ -180,7 +182,7 @@ def test_an_mpi_that_cannot_be_read_is_left_out_and_named(
     code, _, told = run(capsys)
     assert code == 3
     assert "mpigraft get" in told
-    assert "cannot be read" in told
+    assert shows(told, "cannot be read")
 
 
 def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:
@@ -188,7 +190,7 @@ def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:
     fit = verdict(a_guest({bad: a_program()}), an_abi("mpich@5.0.2"))
     text = "\n".join(fit_lines(fit, ()))
     assert "\x1b" not in text
-    assert r"\x1b[2Jsol\x0aver\xdcff" in text
+    assert shows(text, r"\x1b[2Jsol\x0aver\xdcff")
     text.encode("utf-8")
 
 
@@ -263,7 +265,7 @@ def test_check_on_a_described_machine(tmp_path: Path, capsys: pytest.CaptureFixt
     words = ("--machine", str(path), "--program", "/opt/solver")
     code, text, _ = run(capsys, *words, "--mpi", "openmpi")
     assert code == 0
-    assert "warning   devices" in text
+    assert shows(text, "warning", "devices")
     code, text, _ = run(capsys, *words)
     assert shows(text, "yes", "openmpi@5.0.9", "devices")
     assert run(capsys, *words, "--mpi", "mpich")[0] == 3

@@ -92,9 +92,9 @@ def test_errors_strike_secrets_out(
     with pytest.raises(SystemExit) as ended:
         main.main(["bench"])
     assert ended.value.code == 3
-    assert capsys.readouterr().err == (
-        "mpigraft: +X=[struck out] is lost\nwhat to do: find [struck out]\n"
-    )
+    shown = capsys.readouterr().err
+    assert SECRET not in shown
+    assert [line.count("[struck out]") for line in shown.splitlines()] == [1, 1]
 
 
 # ------------------------------------------------------------------ time left
@@ -109,11 +109,9 @@ def test_the_time_left_counts_launches_and_not_proofs(
         progress.began(planned, len(steps))
         for step in steps[:4]:
             progress.launched(step, outcome(), 60.0)
-    lines = [line for line in capsys.readouterr().err.splitlines() if "left" in line]
-    assert lines == [
-        "round 1/6, about 17 min left",  # 18 launches, a minute each
-        "round 2/6, about 14 min left",
-    ]
+    first, second = (line for line in capsys.readouterr().err.splitlines() if "left" in line)
+    assert shows(first, "1/6", "17 min")  # 18 launches, a minute each
+    assert shows(second, "2/6", "14 min")
 
 
 def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
@@ -121,7 +119,7 @@ def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
     # 18 launches and 2 proofs; 3 benchmarks x 23 sizes x 8 ms, and half as much again
     assert shows(line, "57", "2.8 s")
     longer = replace(planned, spec=replace(planned.spec, rounds=600))
-    assert "about 85 minutes" in campaign_plan_lines(longer)[1]
+    assert shows(campaign_plan_lines(longer)[1], "85 minutes")
 
 
 # ------------------------------------------------------------------ streams
@@ -224,7 +222,7 @@ def test_messages_go_out_before_what_a_job_writes_after_them() -> None:
         os.write(2, b"of the job\\n")
         """
     )
-    assert done.stderr == "a note\nof the job\n"
+    assert done.stderr.splitlines() == ["a note", "of the job"]
 
 
 def test_streams_that_came_closed_are_no_files_of_ours() -> None:
@@ -309,7 +307,7 @@ def test_an_interrupt_exits_130(
     with pytest.raises(SystemExit) as ended:
         main.main(["discover"])
     assert ended.value.code == 130
-    assert capsys.readouterr().err == "mpigraft: interrupted\n"  # not a word of a campaign
+    assert capsys.readouterr().err.split() == ["mpigraft:", "interrupted"]  # of no campaign
 
 
 @pytest.mark.parametrize(

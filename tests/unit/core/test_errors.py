@@ -8,6 +8,7 @@ import pytest
 
 from mpigraft.core import errors
 from mpigraft.core.errors import MpigraftError
+from tests.builders.messages import matches
 
 CODES = {
     "MpigraftError": 2,
@@ -34,17 +35,19 @@ def test_the_codes_are_those_of_the_design() -> None:
 def test_a_message_says_what_why_and_what_to_do(kind: type[MpigraftError]) -> None:
     error = kind("it broke", why="it mattered", fix="mend it")
     assert (error.message, error.why, error.fix) == ("it broke", "it mattered", "mend it")
-    assert str(error) == "it broke\nwhy it matters: it mattered\nwhat to do: mend it"
+    first, *labelled = str(error).splitlines()
+    assert first == error.message
+    assert [line.partition(": ")[2] for line in labelled] == [error.why, error.fix]
 
 
 def test_parts_that_are_not_there_are_not_shown() -> None:
     assert str(MpigraftError("it broke")) == "it broke"
-    assert str(MpigraftError("it broke", fix="mend it")) == "it broke\nwhat to do: mend it"
+    first, fix = str(MpigraftError("it broke", fix="mend it")).splitlines()
+    assert (first, fix.partition(": ")[2]) == ("it broke", "mend it")
 
 
 def test_an_error_keeps_its_parts_between_processes() -> None:
     error = pickle.loads(pickle.dumps(errors.UsageError.of("margin-invalid", text="abc")))
     assert error.code == "margin-invalid"
-    assert str(error) == (
-        "invalid margin 'abc'\nwhat to do: give a percentage or a fraction: 3%, 0.03"
-    )
+    assert matches(error, "margin-invalid", text="abc")
+    assert error.fix in str(error)

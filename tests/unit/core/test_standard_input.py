@@ -21,17 +21,17 @@ print(os.readlink("/proc/self/fd/0"), os.get_inheritable(0), stdin.is_empty())
 """
 
 
-def at_0(script: str, cwd: Path) -> str:
+def at_0(script: str, cwd: Path) -> list[str]:
+    """What descriptor 0 is, whether it is inherited, and whether it is empty."""
     words = ["sh", "-c", f'"$@" {script}', "sh", sys.executable, "-c", SHOW]
-    return subprocess.run(words, capture_output=True, text=True, check=True, cwd=cwd).stdout
+    return subprocess.run(words, capture_output=True, text=True, check=True, cwd=cwd).stdout.split()
 
 
 def test_a_closed_descriptor_is_filled_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "f").touch()
-    assert at_0("<&-", tmp_path) == "/dev/null True True\n"
-    assert at_0("</dev/null", tmp_path) == "/dev/null True True\n"
-    assert at_0("<f", tmp_path) == f"{tmp_path / 'f'} True False\n"
-    assert at_0("</dev/zero", tmp_path) == "/dev/zero True False\n"
+    assert at_0("<&-", tmp_path) == at_0("</dev/null", tmp_path) == ["/dev/null", "True", "True"]
+    for file, path in (("f", tmp_path / "f"), ("/dev/zero", "/dev/zero")):
+        assert at_0(f"<{file}", tmp_path) == [str(path), "True", "False"]
 
 
 def a_stand_in(folder: Path) -> str:
@@ -67,11 +67,12 @@ def an_input(folder: Path) -> Path:
 def test_it_stands_by_until_it_is_ended(tmp_path: Path) -> None:
     stdin = a_stand_in(tmp_path)
     with fed(an_input(tmp_path)):
-        pid = standard_input.serve_stdin([stdin, "0", "2", "near"], str(tmp_path))
+        words = ["0", "2", "near"]
+        pid = standard_input.serve_stdin([stdin, *words], str(tmp_path))
     assert pid > 1
     standard_input.end_stdin(pid)
-    notes = (tmp_path / "notes").read_text()
-    assert notes == f"{tmp_path} 0 2 near\ninput\nended\n"
+    notes = (tmp_path / "notes").read_text().split()
+    assert notes == [str(tmp_path), *words, "input", "ended"]
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 

@@ -15,6 +15,7 @@ from mpigraft.discovery import inventory
 from mpigraft.discovery.sources import cpu, fabrics, files, gpus, probe, schedulers
 from mpigraft.discovery.sources.candidate import Host
 from tests.builders.machine_trees import launcher, plant, put
+from tests.builders.messages import shows
 
 
 def by_name(host: Host) -> dict[str, NetDevice]:
@@ -29,7 +30,7 @@ def test_two_threads_are_one_core(tmp_path: Path) -> None:
     assert found.core_cpus[:2] == ((0, 64), (1, 65))
     assert [len(socket) for socket in found.socket_cpus] == [128]
     assert (found.cores, found.threads, found.sockets) == (64, 128, 1)
-    assert found.model == "AMD EPYC 7A53 64-Core Processor"
+    assert shows(found.model, "AMD EPYC 7A53")
     assert len(found.numa) == 4
     assert found.numa[1] == (*range(16, 32), *range(80, 96))
     assert len(found.l3) == 8
@@ -47,7 +48,7 @@ def test_arm_names_no_model_and_memory_has_no_cpus(tmp_path: Path) -> None:
 def test_an_unknown_arm_part_is_named_by_its_numbers(tmp_path: Path) -> None:
     host = plant("grace-hopper", tmp_path)
     put(tmp_path, {"/proc/cpuinfo": "CPU implementer\t: 0x99\nCPU part\t: 0x123\n"})
-    assert cpu.cpu(host).model == "Arm implementer 0x99 part 0x123"
+    assert shows(cpu.cpu(host).model, "Arm", "0x99", "0x123")
 
 
 def test_a_machine_that_tells_nothing_is_no_error(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_the_rate_of_memory_is_what_the_firmware_says(
 def test_memory_and_system(tmp_path: Path) -> None:
     host = plant("slingshot-amd", tmp_path)
     assert cpu.memory_mib(host) == 527863080 // 1024
-    assert cpu.os_name(host) == "SUSE Linux Enterprise Server 15 SP5"
+    assert shows(cpu.os_name(host), "SUSE", "15 SP5")
 
 
 @given(st.lists(st.integers(0, 500), max_size=40))
@@ -110,12 +111,12 @@ def test_slingshot(tmp_path: Path) -> None:
     assert (nic.kind, nic.state, nic.address) == ("cxi", "up", "0x542b1")
     details = dict(nic.details)
     assert details["firmware"] == "1.5.41"
-    assert details["driver"] == "cxi_ss1 1.0.0"
+    assert details["driver"].split() == ["cxi_ss1", "1.0.0"]
     assert details["libcxi"] == "1.5.0"
     assert details["interface"] == "hsn0"
     assert "device" not in details
     assert found["cxi1"].state == "down"
-    assert dict(found["cxi1"].details)["device"] == "/dev/cxi1 is missing"
+    assert shows(dict(found["cxi1"].details)["device"], "/dev/cxi1", "missing")
 
 
 def test_libcxi_by_its_package_file(tmp_path: Path) -> None:
@@ -137,8 +138,8 @@ def test_infiniband_is_up_when_any_port_is(tmp_path: Path) -> None:
     assert (hca.kind, hca.state) == ("infiniband", "up")
     details = dict(hca.details)
     assert details["firmware"] == "20.31.1014"
-    assert details["driver"] == "mlx5_core 23.10-0.5.5"
-    assert details["speed"] == "200 Gb/sec (4X HDR)"
+    assert shows(details["driver"], "mlx5_core", "23.10-0.5.5")
+    assert shows(details["speed"], "200 Gb/sec", "HDR")
     assert found["mlx5_1"].state == "down"
 
 
@@ -156,7 +157,7 @@ def test_single_copy_devices(tmp_path: Path) -> None:
     assert found["xpmem"].usable
     assert "2.6" in found["xpmem"].reason
     assert not found["knem"].usable
-    assert found["knem"].reason == "there is no /dev/knem"
+    assert shows(found["knem"].reason, "no /dev/knem")
     assert found["cma"].reason
 
 
@@ -213,27 +214,28 @@ def test_a_tool_that_fails_is_asked_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_amd(tmp_path: Path) -> None:
     found = gpus.gpus(plant("slingshot-amd", tmp_path))
-    assert [(g.index, g.name, g.memory_mib) for g in found] == [
-        (0, "AMD Instinct MI250X", 65520),
-        (1, "AMD GPU 0x7408", 65520),
-    ]
+    assert [(g.index, g.memory_mib) for g in found] == [(0, 65520), (1, 65520)]
+    for gpu, model in zip(found, ("MI250X", "0x7408"), strict=True):
+        assert shows(gpu.name, "AMD", model)
     assert dict(found[0].details) == {"driver": "6.3.6", "rocm": "6.0.3-98"}
     assert [gpu.cpus[:1] for gpu in found] == [(48,), ()]
 
 
 def test_nvidia_without_its_tool(tmp_path: Path) -> None:
     found = gpus.gpus(plant("grace-hopper", tmp_path))
-    assert [g.name for g in found] == ["NVIDIA GH200 120GB"] * 2
+    assert len(found) == 2
+    assert all(shows(gpu.name, "NVIDIA GH200") for gpu in found)
     assert dict(found[0].details) == {"driver": "550.54.15", "gdrcopy": "2.4"}
     assert [(gpu.cpus[0], gpu.cpus[-1]) for gpu in found] == [(0, 71), (72, 143)]
 
 
 def test_nvidia_with_its_tool(tmp_path: Path) -> None:
     host = plant("grace-hopper", tmp_path)
-    rows = "0, NVIDIA GH200 120GB, 97871, 550.54.15, 00000019:01:00.0"
+    name = "NVIDIA GH200 120GB"
+    rows = f"0, {name}, 97871, 550.54.15, 00000019:01:00.0"
     launcher(tmp_path / "bin/nvidia-smi", rows + "\n| Driver 550.54.15  CUDA Version: 12.4 |")
     found = gpus.gpus(Host({"PATH": str(tmp_path / "bin")}, host.root))
-    assert [(g.name, g.memory_mib) for g in found] == [("NVIDIA GH200 120GB", 97871)]
+    assert [(g.name, g.memory_mib) for g in found] == [(name, 97871)]
     assert dict(found[0].details) == {"driver": "550.54.15", "cuda": "12.4", "gdrcopy": "2.4"}
     assert found[0].cpus == tuple(range(72, 144))
 

@@ -72,7 +72,7 @@ def test_without_them_the_flood_is_all_there_is() -> None:
     assert says(a_phase(None), "bytes") is Wire.UNCLEAR
     heard = heard_of(a_phase(None), "bytes")
     assert heard.proof.standing is ProofStatus.NO_EVIDENCE
-    assert "other programs' traffic" in heard.reason
+    assert shows(heard.reason, "other programs")
 
 
 def test_a_lane_that_they_contradict_is_reported_with_their_name() -> None:
@@ -82,7 +82,7 @@ def test_a_lane_that_they_contradict_is_reported_with_their_name() -> None:
     assert shows(wrong.reason, "ranks' own")
     assert "settings" in wrong.fix
     quiet = heard_of(a_phase(own(0)), "bytes")
-    assert quiet.proof.lane == "no network, so not lane"
+    assert shows(quiet.proof.lane, "no network", "not lane")
     assert shows(quiet.reason, "not", "ranks' own")
     by_interfaces = heard_of(a_phase(None, noise=0.0), "none")
     assert by_interfaces.by_wire
@@ -100,7 +100,7 @@ def test_one_rank_that_goes_another_way_is_noticed() -> None:
     short = replace(enough, least=int(share * WHOLE) - 1)
     heard = heard_of(a_phase(short), "bytes")
     assert heard.proof.standing is ProofStatus.CONTRADICTED
-    assert heard.reason.startswith("a rank sent hardly any of its share through lo")
+    assert shows(heard.reason, "a rank", "share through lo")
     one = Sockets(share, share, 0, share, 0, int(share * CARRIED), (("lo", share),))
     assert says(a_phase(one), "none") is Wire.SPLIT
     less = replace(one, most=int(share * CARRIED) - 1)
@@ -209,8 +209,8 @@ def test_nothing_is_reported_of_those_that_can() -> None:
     assert why_undecided(a_phase(None)) == ""
     assert why_undecided(attributed(a_phase(own(PAYLOAD)), WHO, {"bytes"})) == ""
     given = a_phase(own(PAYLOAD, through=()), peer=Peer.OFF_NODE)
-    assert why_undecided(given) == "the kernel does not say through which interface they send"
-    assert heard_of(a_phase(None), "none").reason.endswith("B are always about)")
+    assert shows(why_undecided(given), "kernel", "which interface")
+    assert shows(heard_of(a_phase(None), "none").reason, "always about")
 
 
 def test_a_phase_that_is_not_there_stays_away() -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from mpigraft.core.hostlist import fold_hosts
-from mpigraft.core.model import Layout, MappedLibrary, RankRecord
+from mpigraft.core.model import Finding, Layout, MappedLibrary, RankRecord
 from mpigraft.evidence.world import mapped
 from mpigraft.evidence.world.witness import check_witness
 from tests.builders.elf import compiled
+from tests.builders.messages import matches, shows
 from tests.builders.plans import label, plan
 from tests.builders.probes import LAYOUT, LOGS, install, records
 from tests.unit.evidence.test_witness import ASKED, RIGHT, codes, identity, mapping
@@ -63,15 +64,13 @@ def test_the_nodes_with_another_build_are_named() -> None:
     one = replace(RIGHT, content="ab12/3,716,386".replace(",", ""))
     two = replace(one, content="sha256:" + "cd" * 32)
     (found,) = check_witness(ASKED, Layout(3, 1), on_nodes(one, two, one, boots="xyz"))
-    assert found.message == (
-        f"the MPI on n1 is another build than on n0,n2: {one.path} "
-        "(SHA-256 cdcdcdcdcdcd, not build id ab12, 3,716,386 bytes)"
-    )
+    assert matches(found, "node-build", nodes="n1", others="n0,n2", libraries=one.path)
+    assert shows(found.message, "SHA-256 cdcdcdcdcdcd", "not build id ab12", "3,716,386 bytes")
     fabric = replace(one, path="/opt/mpi/lib/libfabric.so.1")
     ranks = on_nodes(one, one, boots="xy")
     several = [(one, fabric), (one, replace(fabric, content="ab12/1"))]
     ranks = tuple(replace(r, libraries=own) for r, own in zip(ranks, several, strict=True))
-    assert "the MPI on n1 is" in check_witness(ASKED, Layout(2, 1), ranks)[0].message
+    assert matches(check_witness(ASKED, Layout(2, 1), ranks)[0], "node-build", nodes="n1")
 
 
 def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
@@ -84,27 +83,24 @@ def test_ranks_on_other_nodes_alone_are_compared_with_this_ones_library(
     asked = replace(ASKED, mpi=install("openmpi@5.0.11", libmpi=tmp_path / "link.so"))
     due = identity(library, str(library))
 
-    def found(one: MappedLibrary) -> list[str]:
-        return [
-            f"{f.code} {f.message}"
-            for f in check_witness(asked, Layout(2, 1), on_nodes(one, one, boots="xy"))
-        ]
+    def found(one: MappedLibrary) -> Sequence[Finding]:
+        return check_witness(asked, Layout(2, 1), on_nodes(one, one, boots="xy"))
 
-    assert found(replace(due, content=mapped.file_contents(str(library))[0])) == []
+    assert not found(replace(due, content=mapped.file_contents(str(library))[0]))
     (named,) = found(replace(due, content=OTHER))
-    assert named.startswith(f"node-build the MPI on n0,n1 is another build than on {HERE}: ")
+    assert matches(named, "node-build", nodes="n0,n1", others=HERE)
     (other,) = found(replace(due, content=OTHER, path="/opt/libmpi.so.40"))
-    assert other.startswith("libmpi-other")
+    assert other.code == "libmpi-other"
     (unknown,) = found(replace(due, content=""))
-    assert "(a build that is not known, not SHA-256 " in unknown
+    assert shows(unknown.message, "not known", "not SHA-256")
 
     own = replace(due, content=mapped.file_contents(str(library))[0])
     two = on_nodes(own, replace(due, content=OTHER), boots="xy")
     (one,) = check_witness(asked, Layout(2, 1), two)
-    assert f"the MPI on n1 is another build than on {fold_hosts(['n0', HERE])}: " in one.message
+    assert matches(one, "node-build", nodes="n1", others=fold_hosts(["n0", HERE]))
     two = (replace(two[1], host=HERE, rank=0), replace(two[0], rank=1))  # replaced since
     (one,) = check_witness(asked, Layout(2, 1), two)
-    assert f"the MPI on n0 is another build than on {HERE}: " in one.message
+    assert matches(one, "node-build", nodes="n0", others=HERE)
 
 
 def test_nodes_under_one_kernel_may_have_files_of_their_own() -> None:
@@ -122,7 +118,7 @@ def test_this_node_is_not_among_those_that_have_an_image_s_own_libmpi() -> None:
     one = MappedLibrary(own.libmpi, 7, 7, OWN)
     ranks = on_nodes(one, *[replace(one, content=OTHER)] * 2, boots="xyz")
     (named,) = check_witness(replace(ASKED, graft=own), Layout(3, 1), ranks)
-    assert "the MPI on n0 is another build than on n1,n2: " in named.message
+    assert matches(named, "node-build", nodes="n0", others="n1,n2")
 
 
 def test_a_copy_of_the_library_is_no_other_one(tmp_path: Path) -> None:

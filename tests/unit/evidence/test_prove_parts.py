@@ -21,7 +21,7 @@ from mpigraft.core.model import (
 from mpigraft.evidence import judge
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire
 from mpigraft.launch import LaunchResult
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.builders.probes import (
     LAYOUT,
     asked_for,
@@ -86,13 +86,14 @@ def test_without_a_transport_nothing_is_proven() -> None:
     evidence = judge.judge_evidence(asking, LAYOUT, LaunchResult(log.completed, log.ranks))
     assert not evidence.ok
     assert (evidence.asked, evidence.ran) == ("", "not known")
-    assert "no transport cannot reach on-node peers" in [f.message for f in evidence.findings]
+    assert any(matches(f, "peer-class", peer="on-node") for f in evidence.findings)
 
 
 def test_a_lane_that_nobody_used_is_not_in_the_label() -> None:
     used, unused = heard(P, lane="sm"), heard(X, Kind.ONE_SIDED)
     assert judge.lane_label([used, unused]) == "sm"
-    assert judge.lane_label([used, heard(N, Kind.ONE_SIDED)]) == "p2p sm, one-sided not known"
+    label = judge.lane_label([used, heard(N, Kind.ONE_SIDED)])
+    assert shows(label, "p2p sm", "one-sided not known")
     assert judge.lane_label([heard(N), heard(N, Kind.ONE_SIDED)]) == ""
     assert judge.lane_label([]) == ""
 
@@ -115,7 +116,7 @@ def test_the_end_is_reported_by_whichever_stream_has_it() -> None:
 def test_a_failed_probe_has_no_finding_of_missing_lines() -> None:
     assert "not-exercised" not in errors(failed(b"", b"gone", count=1))
     assert of_lanes(heard(N), ended=False) == []
-    assert of_lanes(heard(X)) == ["error not-exercised"]
+    assert [one.split() for one in of_lanes(heard(X))] == [["error", "not-exercised"]]
     assert of_lanes(heard(X), ended=False) == []
 
 
@@ -143,7 +144,7 @@ def test_a_mismatch_says_why_and_what_to_do() -> None:
     assert plain.evidence == ("its line",)
     (known,) = judge._mismatches("asked", [heard(C, lane="tcp")], (ISSUE,))
     assert (known.code, known.fix) == ("ABC-01", "upgrade")
-    assert known.why == "ABC-01: it hangs; a race"
+    assert shows(known.why, ISSUE.id, "it hangs", "a race")
     by_wire = replace(heard(C, lane="tcp"), by_wire=True, reason="bytes crossed")
     (wire,) = judge._mismatches("asked", [by_wire], (ISSUE,))
     assert matches(wire, "wire-contradiction", lane="tcp", reason=by_wire.reason)

@@ -51,7 +51,7 @@ def test_ranks_hold_one_list_of_what_they_have_in_common(tmp_path: Path) -> None
 def test_who_tells_may_come_last(tmp_path: Path) -> None:
     one, two = lines([a_rank(), a_rank(rank=1)])
     (tmp_path / f"{NODE}.ranks").write_bytes(encoded([two, one]))
-    assert [r.library_version for r in read_witness(tmp_path)] == ["Open MPI v5.0.11"] * 2
+    assert [r.library_version for r in read_witness(tmp_path)] == [one["library_version"]] * 2
 
 
 def test_a_disk_has_its_own_number_in_each_container(tmp_path: Path) -> None:
@@ -73,12 +73,10 @@ def test_numa_nodes_are_those_of_the_cores(
 
 
 def test_two_nodes_of_one_name_are_two(tmp_path: Path) -> None:
-    written(tmp_path, a_rank(), node="localhost-00000000000000a1")
-    written(tmp_path, a_rank(rank=1), node="localhost-00000000000000b2")
-    assert [r.host for r in read_witness(tmp_path)] == [
-        "n0 (00000000000000a1)",
-        "n0 (00000000000000b2)",
-    ]
+    boots = ("00000000000000a1", "00000000000000b2")
+    for rank, boot in enumerate(boots):
+        written(tmp_path, a_rank(rank=rank), node=f"localhost-{boot}")
+    assert [r.host for r in read_witness(tmp_path)] == [f"n0 ({boot})" for boot in boots]
 
 
 def test_a_name_without_what_tells_nodes_apart_tells_them_apart(tmp_path: Path) -> None:
@@ -133,7 +131,7 @@ def test_a_malformed_line_is_a_finding_and_the_others_count(tmp_path: Path, data
         (finding, *_) = check_witness(ASKED, LAYOUT, ranks)
         assert (finding.level, finding.code) == (Level.ERROR, "witness-unreadable")
         assert matches(finding, "witness-unreadable", problem=f"{NODE}.ranks: line {line}:")
-        assert data != b"[1]" or finding.message.endswith("not an object")
+        assert data != b"[1]" or shows(finding.message, "not an object")
 
 
 def test_a_number_that_is_none_is_reported(tmp_path: Path) -> None:
