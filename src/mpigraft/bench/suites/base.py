@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NoReturn, Protocol
@@ -157,11 +158,23 @@ def damaged(lines: Sequence[tuple[str, int]], source: str) -> tuple[Finding, ...
 
 
 @dataclass(slots=True)
+class OpenTable:
+    """The table whose lines are read. `rows` that gave no value do not count."""
+
+    name: str  # of what it measures
+    place: Place
+    options: dict[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    rows: int = 0
+    lost: bool = False  # what it measures, or its header, was not read: no row can be
+
+
+@dataclass(slots=True)
 class Reading:
     """What has been read of an output that consists of tables."""
 
     source: str
-    tables: int = 0
+    table: OpenTable | None = None
     header: dict[str, str] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -169,6 +182,29 @@ class Reading:
     noise: list[tuple[int, str]] = field(default_factory=list)
     damage: list[tuple[str, int]] = field(default_factory=list)  # (problem, its line)
     spans: list[Span] = field(default_factory=list)
+
+    def read(self, data: bytes, take: Callable[..., None], row: str, rule: str = "") -> None:
+        """Read an output line by line. Where `take` refuses a line that does not begin as a `row`,
+        it may be a header: what is below it is lost."""
+        for line, place, last in text_lines(data, self.source, rule):
+            try:
+                take(line, place, self, last=last)
+            except UsageError as error:
+                self.spoil(place, error)
+                if self.table and not re.match(row, line):
+                    self.table.columns, self.table.lost = (), True
+        self.close_table()
+
+    def open_table(self, name: str, place: Place) -> OpenTable:
+        self.close_table()
+        self.begin(place)
+        self.table = OpenTable(name, place)
+        return self.table
+
+    def close_table(self) -> None:
+        if self.table and not self.table.rows:
+            self.add(Finding.of("empty-table", place=self.table.place))
+        self.table = None
 
     def begin(self, place: Place) -> None:
         """Begin a table; what the last one has is all that it will have."""

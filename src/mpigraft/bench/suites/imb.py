@@ -11,16 +11,15 @@ import re
 from dataclasses import dataclass, field
 
 from mpigraft.bench.suites.base import (
+    OpenTable,
     Parsed,
     Place,
     Reading,
     number,
     printed_step,
-    text_lines,
     whole,
 )
 from mpigraft.bench.suites.imb_options import key_options
-from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Finding, Measurement
 
 BANNER = re.compile(
@@ -36,7 +35,7 @@ WAITING = re.compile(r"# \( (\d+) additional process(?:es)? waiting in MPI_Barri
 MODE = re.compile(r"#\s+MODE: ([\w-]+)")
 DATATYPE = re.compile(r"# MPI_Datatype( for reductions)?\s+:\s+(MPI_\w+)")
 NO_VALUE = re.compile(r"\b(out-of-mem|time-out|int-overflow)\.;(.*)")
-ROW_START = re.compile(r"\s*\d+\s")
+ROW_START = r"\s*\d+\s"
 DEFAULTS = {"": "MPI_BYTE", " for reductions": "MPI_FLOAT"}
 METHODS_OF_THEIR_OWN = ("P2P", "MT")  # their PingPong is not MPI-1's
 DECIMAL_MEGABYTES = 2018  # the first version known to print MB of 1e6 bytes; 4.1 had 2^20
@@ -76,15 +75,8 @@ def parse(data: bytes, *, source: str) -> Parsed:
     `header` has version, part and the world's size as processes. Raises UsageError for a file
     without a block."""
     state = _ImbState(source)
-    for line, place, last in text_lines(data, source, "#-"):
-        try:
-            _line(line, place, state, last=last)
-        except UsageError as error:
-            state.spoil(place, error)
-            if state.block and not ROW_START.match(line):
-                state.block.columns, state.block.lost = (), True
-    state.close_block()
-    if not state.tables:
+    state.read(data, _line, ROW_START, "#-")
+    if not state.spans:
         Place(source, data.count(b"\n") + 1).refuse(
             "no block of the Intel MPI Benchmarks in this file",
             "give the program's whole stdout, with its lines '# Benchmarking NAME'",
@@ -93,19 +85,8 @@ def parse(data: bytes, *, source: str) -> Parsed:
 
 
 @dataclass(slots=True)
-class _Block:
-    name: str
-    place: Place
-    processes: int = 0
-    options: dict[str, str] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    rows: int = 0
-    lost: bool = False  # what the block measures was not read, so no row can be
-
-
-@dataclass(slots=True)
 class _ImbState(Reading):
-    block: _Block | None = None
+    processes: int = 0  # of the open block
     preamble: bool = True
     options: dict[str, str] = field(default_factory=dict)  # of the whole run
     words: list[str] | None = None  # of the calling sequence, while it is read
@@ -125,11 +106,6 @@ class _ImbState(Reading):
             listed = ", ".join(f"-{name}" for name in unknown)
             self.add(Finding.of("imb-option-unknown", place=place, options=listed))
 
-    def close_block(self) -> None:
-        if self.block and not self.block.rows:
-            self.add(Finding.of("empty-table", place=self.block.place))
-        self.block = None
-
     def world(self, size: int) -> None:
         """Keep the size of the world, which is as large as the largest set of processes that a
         block names."""
@@ -142,7 +118,7 @@ def _line(line: str, place: Place, state: _ImbState, *, last: bool) -> None:
     if state.words and (HEADING.match(line) or BLOCK.match(line)):
         state.close_sequence(place)
     if match := BANNER.match(line):
-        state.close_block()
+        state.close_table()
         state.header |= {"version": match["version"], "part": match["part"]}
         state.preamble, state.options = True, {}
         if match["part"].removesuffix("-GPU") in METHODS_OF_THEIR_OWN:
@@ -154,16 +130,13 @@ def _line(line: str, place: Place, state: _ImbState, *, last: bool) -> None:
     elif state.words is not None and not HEADING.match(line) and not BLOCK.match(line):
         state.words += line.lstrip("# ").split()
     elif match := BLOCK.match(line):
-        state.close_block()
-        state.tables += 1
-        state.preamble = False
-        state.begin(place)
-        state.block = _Block(match["name"], place, options=dict(state.options))
+        state.preamble, state.processes = False, 0
+        state.open_table(match["name"], place).options |= state.options
     elif match := DATATYPE.match(line):
         if match[2] != DEFAULTS[match[1] or ""]:
             state.options["reduction" if match[1] else "datatype"] = match[2]
-    elif state.block is not None:
-        _block_line(line, place, state.block, state, last=last)
+    elif state.table is not None:
+        _block_line(line, place, state.table, state, last=last)
     elif not (state.preamble and line.startswith("#")):
         state.other(line, place)
 
@@ -178,19 +151,19 @@ def processes_in(line: str) -> int:
     return 0
 
 
-def _block_line(line: str, place: Place, block: _Block, state: _ImbState, *, last: bool) -> None:
+def _block_line(line: str, place: Place, block: OpenTable, state: _ImbState, *, last: bool) -> None:
     if match := PROCESSES.match(line):
-        block.processes = whole(match[1], place, "the number of processes")
-        state.world(block.processes)
+        state.processes = whole(match[1], place, "the number of processes")
+        state.world(state.processes)
     elif match := GROUPS.match(line):
         groups, size = (whole(match[i], place, "the number of groups") for i in (1, 2))
-        block.processes = groups * size
+        state.processes = groups * size
         block.options["groups"] = f"{match[1]}x{match[2]}"
-        state.world(block.processes)
+        state.world(state.processes)
     elif match := WAITING.match(line):
         # the idle ones are a part of the world; how many took part is a part of the benchmark
-        block.options["processes"] = str(block.processes)
-        state.world(block.processes + whole(match[1], place, "the number of processes"))
+        block.options["processes"] = str(state.processes)
+        state.world(state.processes + whole(match[1], place, "the number of processes"))
     elif match := MODE.match(line):
         block.options["mode"] = match[1].lower()
     elif "#repetitions" in line:
@@ -207,12 +180,12 @@ def _block_line(line: str, place: Place, block: _Block, state: _ImbState, *, las
         )
         block.rows += 1
         state.spans[-1].explained = True
-    elif block.lost and ROW_START.match(line + " "):
+    elif block.lost and re.match(ROW_START, line + " "):
         place.refuse(f"a row of a block that was not read: {line.strip()[:60]}")
-    elif block.columns and ROW_START.match(line + " "):
+    elif block.columns and re.match(ROW_START, line + " "):
         _row(line, place, block, state, last=last)
     elif "All processes entering MPI_Finalize" in line:
-        state.close_block()
+        state.close_table()
         state.preamble = True
     elif not line.startswith("#"):
         state.other(line, place)
@@ -229,7 +202,7 @@ def _header(line: str, place: Place) -> tuple[str, ...]:
     return columns
 
 
-def _row(line: str, place: Place, block: _Block, state: _ImbState, *, last: bool) -> None:
+def _row(line: str, place: Place, block: OpenTable, state: _ImbState, *, last: bool) -> None:
     words = line.split()
     integral = block.columns[-1] in INTEGRAL
     ending = r"\.\d\d$|^\d+$" if integral else r"\.\d\d$"
@@ -252,7 +225,7 @@ def _row(line: str, place: Place, block: _Block, state: _ImbState, *, last: bool
 
 
 def _measurements(
-    read: dict[str, float], cells: dict[str, str], block: _Block, place: Place, state: _ImbState
+    read: dict[str, float], cells: dict[str, str], block: OpenTable, place: Place, state: _ImbState
 ) -> list[Measurement]:
     size = int(read.get("size", 0))
     options = block.options | ({"group": str(int(read["group"]))} if "group" in read else {})

@@ -14,7 +14,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from mpigraft.bench.suites.base import MAX_SIZE, Parsed, Place, Span, damaged, foreign, invalid
+from mpigraft.bench.suites.base import (
+    MAX_SIZE,
+    Parsed,
+    Place,
+    Reading,
+    Span,
+    damaged,
+    foreign,
+    invalid,
+)
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     METRICS,
@@ -53,7 +62,7 @@ def parse(
 def salvage(data: bytes, *, source: str) -> Parsed:
     """Return the same of an output that has been kept: a record that `parse` refuses is left out,
     and reported by its line."""
-    return _parse(data, _NativeState(source, damage=[]))
+    return _parse(data, _NativeState(source, whole=False))
 
 
 def _parse(data: bytes, state: _NativeState) -> Parsed:
@@ -65,34 +74,29 @@ def _parse(data: bytes, state: _NativeState) -> Parsed:
         tuple(state.measurements),
         (
             *state.worries(),
-            *damaged(state.damage or (), source),
+            *damaged(state.damage, source),
             *invalid(state.measurements, source),
             *scattered(state.measurements),
             *foreign(state.noise, source),
         ),
         state.header,
         tuple(state.nodes),
-        state.tables(),
+        state.runs(),
     )
 
 
 @dataclass(slots=True)
-class _NativeState:
-    source: str
-    measurements: list[Measurement] = field(default_factory=list)
-    noise: list[tuple[int, str]] = field(default_factory=list)
-    header: dict[str, str] = field(default_factory=dict)
+class _NativeState(Reading):
     nodes: list[CpuUse] = field(default_factory=list)
     begins: int = 0
-    spans: list[Span] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)  # how many values each end counted
-    damage: list[tuple[str, int]] | None = None  # (problem, line) left out; None: refuse it
+    counted: list[int] = field(default_factory=list)  # how many values each end counted
+    whole: bool = True  # a damaged record is refused, not left out
     suite: str = "native"
     metrics: Mapping[str, Metric] | None = None  # by the name that a record gives; None: METRICS
 
     def spoil(self, place: Place, error: UsageError) -> None:
         """Leave a record out. Raises the error where records are refused."""
-        if self.damage is None:
+        if self.whole:
             raise error
         self.damage.append((error.message, place.line))
 
@@ -104,23 +108,23 @@ class _NativeState:
         if self.begins > 1:
             findings.append(Finding.of("several-worlds", source=self.source, count=self.begins))
         if not self.begins:
-            findings.append(self.cut("the start of the output is missing"))
-        if len(self.ends) < max(1, self.begins):
-            findings.append(self.cut("the output has no end record"))
-        elif sum(self.ends) != len(self.measurements):
-            arrived, due = len(self.measurements), sum(self.ends)
+            findings.append(self.cut_short("the start of the output is missing"))
+        if len(self.counted) < max(1, self.begins):
+            findings.append(self.cut_short("the output has no end record"))
+        elif sum(self.counted) != len(self.measurements):
+            arrived, due = len(self.measurements), sum(self.counted)
             lost = Finding.of("values-lost", source=self.source, arrived=arrived, due=due)
             findings.append(lost)
         return tuple(findings)
 
-    def tables(self) -> tuple[Span, ...]:
+    def runs(self) -> tuple[Span, ...]:
         """Return each run that was begun, if one of them has no end."""
         starts = [span.start for span in self.spans]
         for span, stop in zip(self.spans, [*starts[1:], len(self.measurements)], strict=False):
             span.stop = stop
-        return tuple(self.spans) if len(self.ends) < self.begins else ()
+        return tuple(self.spans) if len(self.counted) < self.begins else ()
 
-    def cut(self, problem: str) -> Finding:
+    def cut_short(self, problem: str) -> Finding:
         return Finding.of("cut-short", place=self.source, problem=problem)
 
 
@@ -168,7 +172,7 @@ def _record(record: dict[str, Any], place: Place, state: _NativeState) -> None:
     elif kind == "node":
         state.nodes.append(_node(record, place))
     elif kind == "end":
-        state.ends.append(_whole(record, "values", place))
+        state.counted.append(_whole(record, "values", place))
         if state.spans:
             state.spans[-1].died = False
     elif kind not in OTHER_KINDS:

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from mpigraft.bench.suites import osu_columns, osu_python, osu_titles
 from mpigraft.bench.suites.base import (
     VALIDATION,
+    OpenTable,
     Parsed,
     Place,
     Reading,
     number,
     printed_step,
-    text_lines,
     whole,
 )
 from mpigraft.core.errors import UsageError
@@ -67,15 +67,8 @@ def parse(data: bytes, *, source: str) -> Parsed:
     if osu_python.TITLE.search(data) and not osu_titles.TITLE.search(data.decode("latin-1")):
         return osu_python.parse(data, source=source)
     state = _OsuState(source)
-    for line, place, last in text_lines(data, source):
-        try:
-            _line(line, place, state, last=last)
-        except UsageError as error:
-            state.spoil(place, error)
-            if state.table and not line.lstrip()[:1].isdigit():
-                state.table.columns, state.table.lost = (), True
-    state.close_table()
-    if not state.tables:
+    state.read(data, _line, r"\s*\d")
+    if not state.spans:
         Place(source, data.count(b"\n") + 1).refuse(
             "no table of the OSU Micro-Benchmarks in this file",
             "give the benchmark's whole stdout, with its title line (# OSU MPI ... Test v7.5)",
@@ -84,47 +77,32 @@ def parse(data: bytes, *, source: str) -> Parsed:
 
 
 @dataclass(slots=True)
-class _Table:
-    title: osu_titles.Title
-    place: Place
-    options: dict[str, str] = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
+class _OsuState(Reading):
+    threads: dict[str, str] = field(default_factory=dict)  # of no table yet
     windows: tuple[str, ...] = ()  # of a matrix (mbw_mr -V): one column each
     matrix: str = "bandwidth"  # what the matrix holds
-    rows: int = 0
-    lost: bool = False  # its header was not read, so no row can be
 
-
-@dataclass(slots=True)
-class _OsuState(Reading):
-    table: _Table | None = None
-    threads: dict[str, str] = field(default_factory=dict)  # of no table yet
-
-    def open_table(self, title: osu_titles.Title, place: Place) -> None:
-        self.close_table()
-        self.tables += 1
-        self.table = _Table(title, place)
-        self.begin(place)
+    def take_title(self, title: osu_titles.Title, place: Place) -> None:
+        table = self.open_table(title.program, place)
+        self.windows, self.matrix = (), "bandwidth"
         if title.buffers != "host":
-            self.table.options["buffers"] = title.buffers
+            table.options["buffers"] = title.buffers
         if title.managed:
-            self.table.options["memory"] = "managed"
+            table.options["memory"] = "managed"
         self.take_threads()
         self.say("version", title.version, place)
         if not title.known:
             self.add(Finding.of("unknown-title", place=place))
 
     def close_table(self) -> None:
-        table = self.table
-        if table and table.title.program == "hello":
-            self.add(Finding.of("no-figures", place=table.place))
-        elif table and not table.rows:
-            self.add(Finding.of("empty-table", place=table.place))
-        self.table = None
+        if self.table and self.table.name == "hello":
+            self.add(Finding.of("no-figures", place=self.table.place))
+            self.table = None
+        Reading.close_table(self)
 
     def take_threads(self) -> None:
         """Give the open table the threads that are above it, or between its title and header."""
-        if self.table and self.table.title.program in THREADED:
+        if self.table and self.table.name in THREADED:
             self.table.options |= self.threads
         self.threads = {}
 
@@ -160,7 +138,7 @@ def _line(line: str, place: Place, state: _OsuState, *, last: bool) -> None:
             if state.table and osu_columns.is_row(before.split(), state.table.columns):
                 state.row(before, half=True)
             state.noise.append((place.line, before))
-        state.open_table(title, place)
+        state.take_title(title, place)
     elif state.ends(line, place):
         return
     elif not _remark(line, place, state) and not _table_line(line, place, state, last=last):
@@ -180,7 +158,7 @@ def _remark(line: str, place: Place, state: _OsuState) -> bool:
         return False
     if match := DATATYPE.fullmatch(line):
         table.options["datatype"] = match[1]
-        table.matrix = "bandwidth"
+        state.matrix = "bandwidth"
     elif match := WINDOW.match(line):
         table.options["window"] = match[1]
     elif match := SYNC.match(line):
@@ -191,9 +169,9 @@ def _remark(line: str, place: Place, state: _OsuState) -> bool:
     elif match := SIDES.match(line):
         _sides(table.options, match[1].upper(), match[2].upper())
     elif match := MATRIX.match(line):
-        table.matrix = "message_rate" if "Rate" in match[1] else "bandwidth"
+        state.matrix = "message_rate" if "Rate" in match[1] else "bandwidth"
     elif (match := WINDOWS.fullmatch(line)) and table.options.get("window") == "varied":
-        table.windows = tuple(match[1].split())
+        state.windows = tuple(match[1].split())
     else:
         return line.startswith(REMARKS)
     return True
@@ -233,7 +211,7 @@ def _table_line(line: str, place: Place, state: _OsuState, *, last: bool) -> boo
     words = line.split()
     if table.lost and words[0].isdigit():
         place.refuse(f"a row under a header that was not read: {line.strip()[:60]}")
-    if table.windows:
+    if state.windows:
         return _matrix_row(words, place, table, state)
     if not osu_columns.is_row(words, table.columns):
         if table.columns and (words[0].isdigit() or _is_glued(words, table)):
@@ -255,7 +233,9 @@ def _table_line(line: str, place: Place, state: _OsuState, *, last: bool) -> boo
     return True
 
 
-def _take_header(header: osu_columns.Header, place: Place, table: _Table, state: _OsuState) -> None:
+def _take_header(
+    header: osu_columns.Header, place: Place, table: OpenTable, state: _OsuState
+) -> None:
     table.lost = False
     broken = table.columns == ("size",) and not table.rows  # something was injected into it
     table.columns = (*table.columns, *header.columns) if broken else header.columns
@@ -271,7 +251,7 @@ def _sums_characters(benchmark: Benchmark) -> bool:
     return "reduce" in benchmark.name and "datatype" not in dict(benchmark.options)
 
 
-def _is_glued(words: list[str], table: _Table) -> bool:
+def _is_glued(words: list[str], table: OpenTable) -> bool:
     """Return whether this is a row with something glued to its size: `8x`, `[1]8`."""
     return (
         table.rows > 0
@@ -281,33 +261,33 @@ def _is_glued(words: list[str], table: _Table) -> bool:
     )
 
 
-def _matrix_row(words: list[str], place: Place, table: _Table, state: _OsuState) -> bool:
+def _matrix_row(words: list[str], place: Place, table: OpenTable, state: _OsuState) -> bool:
     if not osu_columns.is_row(words, ("size",)):
         return False
-    if len(words) != len(table.windows) + 1:
-        place.refuse(f"{len(words)} values in a row of {len(table.windows) + 1} columns")
+    if len(words) != len(state.windows) + 1:
+        place.refuse(f"{len(words)} values in a row of {len(state.windows) + 1} columns")
     size = whole(words[0], place, "the size")
-    for window, word in zip(table.windows, words[1:], strict=True):
+    for window, word in zip(state.windows, words[1:], strict=True):
         options = {k: v for k, v in table.options.items() if k != "window"}
         _put(options, "window", window, DEFAULT_WINDOW)
         value = number(word, place, "the value")
         benchmark = _benchmark(table, options)
         state.measurements.append(
-            Measurement(benchmark, table.matrix, size, value, value, resolution=printed_step(word))
+            Measurement(benchmark, state.matrix, size, value, value, resolution=printed_step(word))
         )
     table.rows += 1
     return True
 
 
-def _benchmark(table: _Table, options: dict[str, str]) -> Benchmark:
+def _benchmark(table: OpenTable, options: dict[str, str]) -> Benchmark:
     chosen = dict(options)
-    reduction = "reduce" in table.title.program
+    reduction = "reduce" in table.name
     datatype = chosen.pop("datatype", OLD_REDUCTION if reduction else "MPI_CHAR")
     _put(chosen, "datatype", datatype, "MPI_CHAR")
-    return Benchmark("osu", table.title.program, tuple(sorted(chosen.items())))
+    return Benchmark("osu", table.name, tuple(sorted(chosen.items())))
 
 
-def _measurements(cells: dict[str, str], place: Place, table: _Table) -> list[Measurement]:
+def _measurements(cells: dict[str, str], place: Place, table: OpenTable) -> list[Measurement]:
     """Return the values of one row: one for each column that is a result of its own."""
     read = {
         name: whole(word, place, name) if name in osu_columns.WHOLE else number(word, place, name)
