@@ -27,7 +27,7 @@ from mpigraft.request import Asked, GraftSpec
 if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, GuestLabel, Replace
     from mpigraft.core.serialize import Keys
-    from mpigraft.selection import FitVerdicts
+    from mpigraft.selection import FitVerdicts, OtherFits
 
     GuestKeys = Annotated[dict[str, Any], GuestLabel, Keys("environment")]
 
@@ -40,13 +40,6 @@ class CheckRow(TypedDict):
     ok: bool  # no part is an error
     fitting: Sequence[str]  # programs that would fit if they were alone
     parts: Sequence[CheckResult]
-
-
-class OtherFits(TypedDict):
-    """What would do where the answer is no."""
-
-    fit: Sequence[str]  # ids of this machine's other MPIs that fit, by the same check
-    fetch: Sequence[str]  # commands that fetch an MPI for such programs; not checked
 
 
 class CheckDocument(TypedDict):
@@ -112,15 +105,14 @@ def command(
     if verdicts is None:
         with console(stderr=True).status("reading the guest"):
             verdicts = fit_verdicts(request, here, mpis)
-    tried = [(one.fit, one.fitting) for one in verdicts.tried]
     others = verdicts.others
-    instead = "" if verdicts.ok else describe_others(others.fits, others.fetch)
+    instead = "" if verdicts.ok else describe_others(others.fit, others.fetch)
     if as_json:
         out(document(**as_document(verdicts)))
     elif mpi:
-        out("\n".join(fit_lines(*tried[0], verdicts.own, instead)))
+        out("\n".join(fit_lines(verdicts.tried[0], verdicts.own, instead)))
     else:
-        out("\n".join(fits_table(verdicts.guest, tried, verdicts.unread, instead)))
+        out("\n".join(fits_table(verdicts.guest, verdicts.tried, verdicts.unread, instead)))
     return 0 if verdicts.ok else CheckFailed.exit_code
 
 
@@ -142,23 +134,9 @@ def _single_spec(specs: Sequence[str]) -> str:
 
 def as_document(verdicts: FitVerdicts) -> CheckDocument:
     """Return the document of report/schemas/check.json."""
-    from mpigraft.core.serialize import plain
+    from mpigraft.core.serialize import plain, row_of
 
     label = plain(verdicts.guest)
     del label["environment"]  # an image's may hold secrets, and it decides nothing here
-    return {
-        "ok": verdicts.ok,
-        "guest": label,
-        "checks": [
-            {
-                "mpi": one.fit.mpi,
-                "replace": one.fit.replace,
-                "ok": one.fit.ok,
-                "fitting": one.fitting,
-                "parts": one.fit.parts,
-            }
-            for one in verdicts.tried
-        ],
-        "unread": list(verdicts.unread),
-        "others": {"fit": list(verdicts.others.fits), "fetch": list(verdicts.others.fetch)},
-    }
+    checks = [row_of(CheckRow, fit) for fit in verdicts.tried]
+    return row_of(CheckDocument, verdicts, guest=label, checks=checks)

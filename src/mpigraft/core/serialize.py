@@ -12,6 +12,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+Row = typing.TypeVar("Row")
 SCHEMA = 2  # added keys keep the number, changed ones do not
 READABLE = (1, 2)  # 1 named the message and the fix of a finding otherwise
 OBJECT = {"object": True}
@@ -66,6 +67,14 @@ def digest(value: Any) -> str:
 def document(**keys: Any) -> str:
     """Return a document for other tools: indented, with the schema's number first."""
     return json.dumps({"schema": SCHEMA, **plain(keys, shown=True)}, indent=2, allow_nan=False)
+
+
+def row_of(kind: type[Row], value: object, **given: Any) -> Row:
+    """Make an object of a document, a TypedDict: keys that are not given are attributes of a
+    value."""
+    names = typing.cast(Any, kind).__annotations__
+    row = {name: given[name] if name in given else getattr(value, name) for name in names}
+    return typing.cast(Row, row)
 
 
 def revive(kind: Any, value: Any) -> Any:

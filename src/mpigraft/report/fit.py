@@ -11,16 +11,12 @@ if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel
     from mpigraft.graft import GuestMpi
 
-Tried = tuple["Fit", Sequence[str]]  # a check, and the programs that would fit alone
-
 SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
 WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 PROGRAMS = 4  # that a line names
 
 
-def fit_lines(
-    fit: Fit, fitting: Sequence[str], own: GuestMpi | None = None, instead: str = ""
-) -> Iterator[str]:
+def fit_lines(fit: Fit, own: GuestMpi | None = None, instead: str = "") -> Iterator[str]:
     """Describe one check in full, the worst part first, with the programs that would fit alone and
     the guest's own MPI; `instead` is what fits in its place."""
     from mpigraft.graft import NOT_CHECKED
@@ -30,8 +26,8 @@ def fit_lines(
     yield from fact_lines("guest", _guest(fit.guest))
     yield from fact_lines("host MPI", _place(fit, own))
     yield from fact_lines("programs", join_some(fit.guest.programs, PROGRAMS, ", "))
-    if fitting and not fit.ok:
-        alone = join_some(fitting, PROGRAMS, ", ")
+    if fit.fitting and not fit.ok:
+        alone = join_some(fit.fitting, PROGRAMS, ", ")
         yield from fact_lines("", f"of these would fit alone: {alone}")
     order = list(WORDS)
     parts = sorted(fit.parts, key=lambda part: order.index(part.level))
@@ -101,18 +97,18 @@ def fact_lines(label: str, text: str) -> list[str]:
 
 
 def fits_table(
-    guest: GuestLabel, tried: Sequence[Tried], unread: Sequence[str], instead: str = ""
+    guest: GuestLabel, tried: Sequence[Fit], unread: Sequence[str], instead: str = ""
 ) -> Iterator[str]:
     """Describe each MPI in a line: yes, or the first thing in the way; then those unread, and what
     fits `instead`."""
-    yield f"fits: {sum(fit.ok for fit, _ in tried)} of {len(tried)} MPIs"
+    yield f"fits: {sum(fit.ok for fit in tried)} of {len(tried)} MPIs"
     yield ""
     yield from fact_lines("guest", _guest(guest))
     yield from fact_lines("programs", join_some(guest.programs, PROGRAMS, ", "))
     yield ""
-    width = max(len(fit.mpi) for fit, _ in tried) + 2
-    for fit, fitting in sorted(tried, key=lambda one: (not one[0].ok, -len(one[1]))):
-        text = f"{fit.mpi:{width}}{_reason(fit, fitting)}"
+    width = max(len(fit.mpi) for fit in tried) + 2
+    for fit in sorted(tried, key=lambda one: (not one.ok, -len(one.fitting))):
+        text = f"{fit.mpi:{width}}{_reason(fit)}"
         yield from fold(printable(text), f"{'yes' if fit.ok else 'NO':10}", 10 + width)
     for line in unread:
         yield from fact_lines("left out", line)
@@ -121,11 +117,11 @@ def fits_table(
     yield from _instead(instead)
 
 
-def _reason(fit: Fit, fitting: Sequence[str]) -> str:
+def _reason(fit: Fit) -> str:
     parts = fit.parts
     bad = [part for part in parts if part.level == "error"]
     warned = [part.name for part in parts if part.level == "warning"]
     if not bad:
         return f"with warnings: {', '.join(warned)}" if warned else "without a warning"
-    alone = f"; of {len(fit.guest.programs)} programs {len(fitting)} would fit"
-    return f"{bad[0].name}: {bad[0].message}" + (alone if fitting else "")
+    alone = f"; of {len(fit.guest.programs)} programs {len(fit.fitting)} would fit"
+    return f"{bad[0].name}: {bad[0].message}" + (alone if fit.fitting else "")

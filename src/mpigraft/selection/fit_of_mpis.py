@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from mpigraft import __version__
 from mpigraft.binary import LOADER_VARIABLES
 from mpigraft.core import cache, file_dependencies
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
-from mpigraft.core.model import CheckResult, Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
+from mpigraft.core.model import Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
 from mpigraft.request import GraftSpec
@@ -34,22 +34,14 @@ PLACE = "/.mpigraft"  # of the graft in a guest, where an engine can make it
 
 
 @dataclass(frozen=True, slots=True)
-class TriedFit:
-    """A verdict, and the programs that would fit if they were alone."""
+class OtherFits:
+    """What would do where the answer is no."""
 
-    fit: Fit
-    fitting: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """What would do instead: ids of MPIs that fit, and commands that fetch one."""
-
-    fits: tuple[str, ...] = ()
-    fetch: tuple[str, ...] = ()
+    fit: tuple[str, ...] = ()  # ids of this machine's other MPIs that fit, by the same check
+    fetch: tuple[str, ...] = ()  # commands that fetch an MPI for such programs; not checked
 
 
-NO_OTHER = Others()
+NO_OTHER = OtherFits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +51,13 @@ class FitVerdicts:
 
     guest: GuestLabel
     own: GuestMpi | None
-    tried: tuple[TriedFit, ...]
+    tried: tuple[Fit, ...]
     unread: tuple[str, ...] = ()
-    others: Others = NO_OTHER
+    others: OtherFits = NO_OTHER
 
     @property
     def ok(self) -> bool:
-        return any(one.fit.ok for one in self.tried)
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A verdict as it is kept: the guest is kept once beside them."""
-
-    mpi: str
-    replace: Replace
-    parts: tuple[CheckResult, ...]
-    fitting: tuple[str, ...]
+        return any(fit.ok for fit in self.tried)
 
 
 def cached_verdicts(
@@ -100,16 +82,15 @@ def cached_verdicts(
 def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
     """Select some MPIs from an answer on all."""
     label = revive(GuestLabel, document["guest"])
-    rows = [revive(_Row, row) for row in document["rows"]]
-    tried = [TriedFit(Fit(label, r.mpi, r.replace, r.parts), r.fitting) for r in rows]
+    tried = [revive(Fit, row | {"guest": document["guest"]}) for row in document["rows"]]
     own = revive(GuestMpi | None, document["own"])
-    chosen = tuple(one for mpi in mpis for one in tried if one.fit.mpi == mpi)
+    chosen = tuple(fit for mpi in mpis for fit in tried if fit.mpi == mpi)
     unread = tuple(why for mpi, why in document["unread"] if mpi in mpis)
-    others = revive(Others, document["others"])
+    others = revive(OtherFits, document["others"])
     if len(chosen) < len(tried):
-        fits = tuple(one.fit.mpi for one in tried if one.fit.ok)
-        others = Others(fits) if fits else others
-    if any(one.fit.ok for one in chosen):
+        fits = tuple(fit.mpi for fit in tried if fit.ok)
+        others = OtherFits(fits) if fits else others
+    if any(fit.ok for fit in chosen):
         others = NO_OTHER
     return FitVerdicts(label, own, chosen, unread, others)
 
@@ -141,7 +122,7 @@ def fit_verdicts(request: GraftSpec, machine: Machine, mpis: Sequence[str]) -> F
     reasons = tuple(why for _, why in unread)
     verdicts = FitVerdicts(examined.label, own, tuple(tried), reasons, others)
     if _may_be_kept(request) and (document := noted.document()) is not None:
-        rows = [_Row(t.fit.mpi, t.fit.replace, t.fit.parts, t.fitting) for t in tried]
+        rows = [plain(fit) | {"guest": None} for fit in tried]  # all have the same
         what = {
             "of": mpis, "guest": verdicts.guest, "own": own, "rows": rows, "unread": unread,
             "others": others,
@@ -171,16 +152,16 @@ def _nothing(
 def _others(
     examined: Guest,
     own: GuestMpi | None,
-    tried: Sequence[TriedFit],
+    tried: Sequence[Fit],
     machine: Machine,
     request: GraftSpec,
-) -> Others:
+) -> OtherFits:
     """Return which of the machine's other MPIs do fit, by the same check; else what can be
     fetched."""
     from mpigraft.graft import check_pair
     from mpigraft.selection import fit_alternatives as alternatives
 
-    if any(one.fit.ok for one in tried):
+    if any(fit.ok for fit in tried):
         return NO_OTHER
 
     def check(mpi: MpiInstall) -> None:
@@ -188,10 +169,12 @@ def _others(
         if not check_pair(_pair(examined, own, facts, machine, request)).ok:
             raise CheckFailed.of("mpi-does-not-fit", mpi=mpi.id)
 
-    fits = alternatives.fitting_mpis(machine, [one.fit.mpi for one in tried], check)
+    fits = alternatives.fitting_mpis(machine, [fit.mpi for fit in tried], check)
     if fits:
-        return Others(fits)
-    return Others((), alternatives.fetchable_mpis(examined, own, machine, request.options.replace))
+        return OtherFits(fits)
+    return OtherFits(
+        (), alternatives.fetchable_mpis(examined, own, machine, request.options.replace)
+    )
 
 
 def _abi(mpi: str, saved: str, machine: Machine) -> MpiAbi:
@@ -204,7 +187,7 @@ def _abi(mpi: str, saved: str, machine: Machine) -> MpiAbi:
 
 def _tried(
     examined: Guest, own: GuestMpi | None, facts: MpiAbi, machine: Machine, request: GraftSpec
-) -> TriedFit:
+) -> Fit:
     from mpigraft.graft import check_pair, fitting_programs, reading_errors
 
     with reading_errors():
@@ -212,7 +195,7 @@ def _tried(
         fit = check_pair(pair)
         whole = fit.ok and not examined.loose
         single = () if whole or (request.words and not examined.loose) else fitting_programs(pair)
-    return TriedFit(fit, fit.guest.programs if whole else single)
+    return replace(fit, fitting=fit.guest.programs if whole else single)
 
 
 def _pair(

@@ -188,7 +188,7 @@ def test_an_mpi_that_cannot_be_read_is_left_out_and_named(
 def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:
     bad = "/opt/\x1b[2Jsol\nver\udcff"
     fit = verdict(a_guest({bad: a_program()}), an_abi("mpich@5.0.2"))
-    text = "\n".join(fit_lines(fit, ()))
+    text = "\n".join(fit_lines(fit))
     assert "\x1b" not in text
     assert shows(text, r"\x1b[2Jsol\x0aver\xdcff")
     text.encode("utf-8")
@@ -199,7 +199,7 @@ def test_a_page_is_80_columns_wide(said: str, evidence: list[str]) -> None:
     fit = verdict(a_guest(a_program()), an_abi("mpich@5.0.2"))
     odd = replace(finding(fit, "abi-differs"), message=said, why=said, evidence=tuple(evidence))
     part = CheckResult("abi", Level.ERROR, said, (odd,))
-    for line in fit_lines(replace(fit, parts=(part,)), ()):
+    for line in fit_lines(replace(fit, parts=(part,))):
         assert line.isprintable()
         # a word longer than the page, a path, is not cut
         assert len(line) <= 80 or len(line.split()) <= 2

@@ -96,7 +96,7 @@ def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(
     image: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = _fresh(image, machine)
-    assert [t.fit.ok for t in first.tried] == [True, False]
+    assert [fit.ok for fit in first.tried] == [True, False]
     monkeypatch.setattr(examination, "examine_guest", lambda *_: pytest.fail("read again"))
     assert _kept(image, machine) == first
     one = verdicts.cached_verdicts(
@@ -104,7 +104,7 @@ def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(
     )  # one of those that were tried
     assert one is not None
     assert one.tried == first.tried[1:]
-    assert one.others.fits == MPIS[:1]
+    assert one.others.fit == MPIS[:1]
     for other in (
         GraftSpec(str(image), no_glibc=True),
         GraftSpec(str(image), programs=(f"/{SOLVER}",)),

@@ -117,6 +117,7 @@ class Fit:
     mpi: str  # id
     replace: Replace
     parts: tuple[CheckResult, ...]
+    fitting: tuple[str, ...] = ()  # programs that would fit if they were alone
 
     @property
     def ok(self) -> bool:

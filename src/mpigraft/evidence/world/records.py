@@ -38,15 +38,10 @@ HARMLESS = (ValueError, TypeError, AttributeError, KeyError, IndexError, Recursi
 class Common:
     """What the ranks that name one digest have in common."""
 
-    size: int
-    host: str
-    boot: str
-    library_version: str
-    libraries: tuple[
-        tuple[str, int, int, str], ...
-    ]  # path, one of the rank's disks, inode, content
+    record: RankRecord  # of any of them, without what is its own
+    # Path, one of the rank's disks, inode, content.
+    libraries: tuple[tuple[str, int, int, str], ...]
     numa: tuple[tuple[int, frozenset[int]], ...]  # CPUs of each NUMA node
-    program: str
 
 
 Shared = dict[tuple[int, tuple[int, ...]], tuple[MappedLibrary, ...]]
@@ -226,44 +221,31 @@ def _noting(broken: list[str], number: int) -> Iterator[None]:
 
 def _common(value: Mapping[str, Any]) -> Common:
     contents = {**value.get("contents", {}), **value.get("sums", {})}
-    common = Common(
-        size=_whole(value["size"]),
-        host=_text(value["host"]),
-        boot=_text(value["boot"]),
-        library_version=_text(value["library_version"]),
-        libraries=tuple(
-            # the same on all nodes
-            (
-                intern(_text(path)),
-                _whole(disk),
-                _whole(inode),
-                intern(_text(contents.get(path, ""))),
-            )
-            for path, disk, inode in value["libraries"]
-        ),
-        numa=tuple((int(node), frozenset(cpus(own))) for node, own in value["numa"].items()),
-        program=_text(value.get("program", "")).rpartition("/")[2],
+    size, host, boot = _whole(value["size"]), _text(value["host"]), _text(value["boot"])
+    version = _text(value["library_version"])
+    libraries = tuple(  # paths and contents are the same on all nodes
+        (intern(_text(path)), _whole(disk), _whole(inode), intern(_text(contents.get(path, ""))))
+        for path, disk, inode in value["libraries"]
     )
-    if common.size < 1:
-        raise ValueError(f"a world of {common.size}")
-    return common
+    numa = tuple((int(node), frozenset(cpus(own))) for node, own in value["numa"].items())
+    program = _text(value.get("program", "")).rpartition("/")[2]
+    if size < 1:
+        raise ValueError(f"a world of {size}")
+    record = RankRecord(UNREAD, size, host, 0, version, (), (), boot=boot, program=program)
+    return Common(record, libraries, numa)
 
 
 def _record(value: Mapping[str, Any], common: Common, shared: Shared) -> RankRecord:
     cores = cpus(value["cores"])
-    record = RankRecord(
+    record = replace(
+        common.record,
         rank=_whole(value["rank"]),
-        size=common.size,
-        host=common.host,
         pid=_whole(value["pid"]),
-        library_version=common.library_version,
         cores=cores,
         libraries=_libraries(common, tuple(map(_whole, value["disks"])), shared),
         numa=tuple(sorted(node for node, own in common.numa if not own.isdisjoint(cores))),
         gpus=_texts(value.get("gpus", [])),
         devices=_texts(value.get("devices", [])),
-        boot=common.boot,
-        program=common.program,
     )
     if record.rank < 0:
         raise ValueError(f"rank {record.rank} of {record.size}")
