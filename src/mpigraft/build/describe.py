@@ -9,7 +9,7 @@ from mpigraft.build.easyconfigs import easyconfigs_of, suffix_of
 from mpigraft.build.spack import render_spack
 from mpigraft.build.values import MACHINE, BuildPlan, BuildStack, BuildStep
 from mpigraft.core.numbers import counted
-from mpigraft.core.serialize import document, plain
+from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold
 
 if TYPE_CHECKING:
@@ -195,74 +195,44 @@ def plans_document(plans: Sequence[BuildPlan]) -> BuildDocument:
     first = plans[0]
     return {
         "recipe": first.recipe.id,
-        "compiler": {
-            "name": first.compiler.id,
-            "cc": first.compiler.cc,
-            "cxx": first.compiler.cxx,
-            "fc": first.compiler.fc,
-        },
+        "compiler": row_of(CompilerRow, first.compiler, name=first.compiler.id),
         "partitions": [_partition(plan) for plan in plans],
     }
 
 
 def _partition(plan: BuildPlan) -> PartitionRow:
     host = plan.host
-    return {
-        "name": host.partition,
-        "machine": host.name,
-        "architecture": host.architecture,
-        "features": sorted(host.features),
-        "stack": _stack(host.stack) if host.stack else None,
-        "provided": [
-            {"name": name, **plain(offer)} for name, offer in sorted(host.provided.items())
-        ],
-        "suffix": suffix_of(plan),
-        "packages": [_package(step) for step in plan.steps],
-        "unneeded": [
-            {"name": row.id, "why": row.why, "source": row.source} for row in plan.unneeded
-        ],
-        "findings": [_finding(finding) for finding in plan.findings],
-    }
+    return row_of(
+        PartitionRow,
+        host,
+        name=host.partition,
+        machine=host.name,
+        features=sorted(host.features),
+        stack=_stack(host.stack) if host.stack else None,
+        provided=[{"name": name, **plain(offer)} for name, offer in sorted(host.provided.items())],
+        suffix=suffix_of(plan),
+        packages=[_package(step) for step in plan.steps],
+        unneeded=[row_of(UnneededRow, row, name=row.id) for row in plan.unneeded],
+        findings=[_finding(finding) for finding in plan.findings],
+    )
 
 
 def _stack(stack: BuildStack) -> BuildStackRow:
-    return {
-        "name": stack.name,
-        "folder": stack.folder,
-        "toolchain": stack.generation,
-        "compilers": stack.compilers,
-        "loader": stack.loader,
-        "glibc": stack.glibc,
-        "needed": [{"soname": name, "programs": n} for name, n in stack.needed.items()],
-    }
+    needed = [NeededRow(soname=name, programs=n) for name, n in stack.needed.items()]
+    return row_of(BuildStackRow, stack, toolchain=stack.generation, needed=needed)
 
 
 def _package(step: BuildStep) -> PackageRow:
     archive = step.archive
-    return {
-        "name": step.id,
-        "version": step.version,
-        "why": step.why,
-        "chosen": f"{step.chosen} ({step.source})" if step.source else step.chosen,
-        "needs": list(step.needs),
-        "configure": list(step.configure),
-        "source": {
-            "file": archive.file,
-            "by": archive.by,
-            "sha256": archive.sha256,
-            "url": archive.url or archive.git,
-            "checksum_from": archive.source,
-        },
-        "patches": [
-            {
-                "file": planned.patch.file,
-                "sha256": planned.sha256,
-                "why": planned.patch.why,
-                "source": planned.patch.source,
-            }
-            for planned in step.patches
-        ],
-    }
+    url = archive.url or archive.git
+    return row_of(
+        PackageRow,
+        step,
+        name=step.id,
+        chosen=f"{step.chosen} ({step.source})" if step.source else step.chosen,
+        source=row_of(SourceRow, archive, url=url, checksum_from=archive.source),
+        patches=[row_of(PatchRow, one.patch, sha256=one.sha256) for one in step.patches],
+    )
 
 
 def _finding(finding: Finding) -> PlanFindingKeys:

@@ -120,16 +120,13 @@ def _nodes(layout: Layout, hosts: str) -> Allocation:
 def _document(
     machine: Machine, layout: Layout | None, placed: Placement, commands: Sequence[RenderedCommand]
 ) -> str:
-    from mpigraft.core.serialize import document, plain
+    from mpigraft.core.serialize import document, plain, row_of
     from mpigraft.knowledge import nearest_cpus
 
     near = nearest_cpus(machine.cpu, machine.gpus)
     keys = LayoutDocument(
         cpu=machine.cpu,
-        gpus=[
-            {"index": gpu.index, "vendor": gpu.vendor, "name": gpu.name, "cpus": list(cpus)}
-            for gpu, cpus in zip(machine.gpus, near, strict=True)
-        ],
+        gpus=[row_of(NearGpu, g, cpus=list(c)) for g, c in zip(machine.gpus, near, strict=True)],
         layout={"key": layout.key, **plain(layout)} if layout else None,
         masks=placed.masks,
         rank_gpus=placed.gpus,

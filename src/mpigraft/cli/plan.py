@@ -191,7 +191,7 @@ def _removed(key: str) -> str:
 
 
 def _pruned(days: str, form: str, *, dry: bool) -> str:
-    from mpigraft.core.serialize import document
+    from mpigraft.core.serialize import document, row_of
     from mpigraft.graft import prune_grafts
 
     try:
@@ -202,8 +202,7 @@ def _pruned(days: str, form: str, *, dry: bool) -> str:
         raise UsageError.of("days-invalid", days=days)
     done = prune_grafts(limit, dry=dry)
     if form == "json":
-        row = PrunedDocument(removed=done.removed, busy=done.busy, freed=done.freed, dry_run=dry)
-        return document(**row)
+        return document(**row_of(PrunedDocument, done, dry_run=dry))
     return "\n".join(pruned_lines(done, limit, dry=dry))
 
 

@@ -120,21 +120,17 @@ def overrides_document(
     plans: Sequence[OverridePlan], records: Sequence[GenerationRecord | None] = ()
 ) -> str:
     """Make the document of schemas/inject.json."""
-    from mpigraft.core.serialize import document
+    from mpigraft.core.serialize import document, row_of
 
-    rows: list[OverrideRow] = [
-        {
-            "slot": plan.slot,
-            "key": plan.key,
-            "bindings": plan.bindings,
-            "files": [
-                {"name": c.name, "source": c.source, "digest": c.digest, "edited": c.edit}
-                for c in plan.copies
-            ],
-            "links": dict(plan.links),
-            "environment": dict(plan.environment),
-            "generation": record,
-        }
+    rows = [
+        row_of(
+            OverrideRow,
+            plan,
+            files=[row_of(InjectedFile, copy, edited=copy.edit) for copy in plan.copies],
+            links=dict(plan.links),
+            environment=dict(plan.environment),
+            generation=record,
+        )
         for plan, record in zip_longest(plans, records)
     ]
     return document(**OverridesDocument(mpi=plans[0].mpi, overrides=rows))
@@ -197,25 +193,13 @@ def generations_document(
     override: InstalledOverride, removed: tuple[int, ...], kept: tuple[tuple[int, Finding], ...]
 ) -> str:
     """Make the document of schemas/undo.json."""
-    from mpigraft.core.serialize import document
+    from mpigraft.core.serialize import document, row_of
 
-    rows: list[GenerationRow] = [
-        {
-            "number": r.number,
-            "on": r.number == override.current,
-            "mpi": r.mpi,
-            "made": r.made,
-            "previous": r.previous,
-            "key": r.key,
-            "folder": override.folder(r.number),
-        }
+    current, folder = override.current, override.folder
+    rows = [
+        row_of(GenerationRow, r, on=r.number == current, folder=folder(r.number))
         for r in override.generations
     ]
-    keys = GenerationsDocument(
-        slot=override.slot,
-        current=override.current,
-        generations=rows,
-        removed=removed,
-        kept=[{"number": number, "reason": finding} for number, finding in kept],
-    )
-    return document(**keys)
+    reasons = [KeptGeneration(number=number, reason=finding) for number, finding in kept]
+    own = {"generations": rows, "removed": removed, "kept": reasons}
+    return document(**row_of(GenerationsDocument, override, **own))

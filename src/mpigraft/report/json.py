@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from mpigraft.core.model import METRICS, CellGroup, Finding, LaunchCount, Origin
-from mpigraft.core.serialize import document, plain
+from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.report import looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
@@ -83,13 +83,11 @@ def render_json(data: ReportData) -> str:
     """Write the whole comparison: every cell of every benchmark and configuration."""
     comparison = data.comparison
     known = precision.precision(data)
-    keys = ComparisonDocument(
-        campaign=comparison.campaign,
-        baseline=comparison.baseline,
+    keys = row_of(
+        ComparisonDocument,
+        comparison,
         across=data.across,
         name=data.campaign.name,
-        origin=comparison.origin,
-        rounds=comparison.rounds,
         looks=looks.document(comparison),
         margin=data.margin,
         comparisons=[_placed(data, _group(group)) for group in comparison.groups],
@@ -97,20 +95,16 @@ def render_json(data: ReportData) -> str:
         pairs=[finite(plain(one)) for one in node_pairs.matrices(data)],
         growth=finite(rank_scaling.document(data)),
         noise=[_placed(data, finite(plain(noise))) for noise in comparison.noise],
-        precision={
-            "spread": known.spread,
-            "inconclusive": known.inconclusive,
-            "cells": known.cells,
-            "target": precision.TARGET,
-            "target_rounds": known.target_rounds,
-            "round_seconds": known.round_s,
-            "line": known.line,
-            "extension": precision.extension(data),
-        },
+        precision=row_of(
+            PrecisionRow,
+            known,
+            target=precision.TARGET,
+            round_seconds=known.round_s,
+            extension=precision.extension(data),
+        ),
         launches=[_placed(data, plain(count)) for count in comparison.launches],
         findings=report_findings(data),
         headline=headline(comparison),
-        summary=comparison.summary,
     )
     return document(**keys)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 from mpigraft.core.numbers import counted
+from mpigraft.core.serialize import row_of
 from mpigraft.core.text import fold, join_some, printable
 from mpigraft.report.fit import WORDS, fact_lines, finding_lines
 from mpigraft.report.table import list_rows
@@ -76,19 +77,10 @@ def stack_document(
 ) -> StackDocument:
     """Make the keys of schemas/check-stack.json."""
     fits = all(v.ok for v in injected) if injected else any(v.ok for v in verdicts)
+    counts = {"programs": len(stack.programs), "modules": len(stack.modules)}
     return {
         "ok": fits,
-        "stack": {
-            "root": stack.root,
-            "real": stack.real,
-            "only": stack.only,
-            "elf_files": stack.elf_files,
-            "programs": len(stack.programs),
-            "modules": len(stack.modules),
-            "loader": stack.loader,
-            "overrides": stack.slots,
-            "unread": stack.unread,
-        },
+        "stack": row_of(StackRow, stack, overrides=stack.slots, **counts),
         "injected": [check_document(verdict) for verdict in injected],
         "checks": [check_document(verdict) for verdict in verdicts],
         "unread": list(unread),
@@ -99,18 +91,9 @@ def check_document(verdict: StackCheck) -> StackCheckRow:
     """Give one verdict, as the schemas of `check` and `inject` describe it."""
     from mpigraft.graft import Fate
 
-    return {
-        "mpi": verdict.mpi,
-        "ok": verdict.ok,
-        "overrides": [slot.path for slot in verdict.slots],
-        "glibc": verdict.glibc,
-        "fits": verdict.count(Fate.FITS),
-        "refused": verdict.count(Fate.REFUSED),
-        "accepted": verdict.count(Fate.ACCEPTED),
-        "kept": verdict.count(Fate.KEPT),
-        "modules": verdict.modules,
-        "findings": verdict.findings,
-    }
+    counts = {fate.value: verdict.count(fate) for fate in Fate}
+    overrides = [slot.path for slot in verdict.slots]
+    return row_of(StackCheckRow, verdict, overrides=overrides, **counts)
 
 
 def stack_size(stack: Stack) -> str:

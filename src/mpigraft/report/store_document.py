@@ -22,7 +22,7 @@ from mpigraft.core.model import (
     Proof,
     layout_order,
 )
-from mpigraft.core.serialize import plain
+from mpigraft.core.serialize import plain, row_of
 from mpigraft.report.wording import words
 from mpigraft.store import Store
 
@@ -126,20 +126,17 @@ def summary(store: Store, campaign: CampaignRecord) -> CampaignSummary:
     labels = {c.key: c.id for c in store.configurations(campaign.id)}
     launches = store.launches(campaign.id)
     planned = campaign.origin == "run"
-    return {
-        "id": campaign.id,
-        "name": campaign.name,
-        "created": campaign.created,
-        "origin": campaign.origin,
-        "rounds": campaign.rounds if planned else _rounds(launches),
-        "begun": len({launch.round for launch in launches}),
-        "looks": [look.rounds for look in campaign_looks(campaign)] if planned else [],
-        "extensions": json.loads(campaign.plan).get("extensions", []) if planned else [],
-        "baseline": labels.get(campaign.baseline, campaign.baseline),
-        "configurations": len(labels),
-        "launches": len(launches),
-        "tool": campaign.tool,
-    }
+    return row_of(
+        CampaignSummary,
+        campaign,
+        rounds=campaign.rounds if planned else _rounds(launches),
+        begun=len({launch.round for launch in launches}),
+        looks=[look.rounds for look in campaign_looks(campaign)] if planned else [],
+        extensions=json.loads(campaign.plan).get("extensions", []) if planned else [],
+        baseline=labels.get(campaign.baseline, campaign.baseline),
+        configurations=len(labels),
+        launches=len(launches),
+    )
 
 
 def _rounds(launches: Sequence[LaunchRecord]) -> int:
@@ -174,18 +171,17 @@ def _configuration(
     asked = {e.evidence.asked: None for e in evidence}
     ran = {e.evidence.ran: None for e in evidence}
     states = Counter(launch.state for launch in launches)
-    return {
-        "id": record.id,
-        "key": record.key,
-        "baseline": baseline,
-        "buffers": record.buffers,
-        "layouts": sorted(
+    return row_of(
+        ConfigurationSummary,
+        record,
+        baseline=baseline,
+        layouts=sorted(
             {e.layout for e in evidence} | {x.layout for x in launches}, key=layout_order
         ),
-        "requested": ", ".join(a for a in asked if a) or record.id,
-        "ran": ", ".join(r for r in ran if r) or NO_EVIDENCE,
-        "proven": bool(evidence) and all(e.evidence.ok for e in evidence),
-        "proof": [
+        requested=", ".join(a for a in asked if a) or record.id,
+        ran=", ".join(r for r in ran if r) or NO_EVIDENCE,
+        proven=bool(evidence) and all(e.evidence.ok for e in evidence),
+        proof=[
             {
                 **plain(proof),
                 "layout": e.layout,
@@ -195,24 +191,25 @@ def _configuration(
             for e in evidence
             for proof in e.evidence.proof
         ],
-        "wire": [
-            {
-                "layout": e.layout,
-                "interface": interface,
-                "bytes": sent,
-                "counter": dict(e.evidence.counters).get(interface, ""),
-                "named": interface in e.evidence.named,
-                "payload": e.evidence.payload,
-                "own": words.own_bytes(e.evidence, interface),
-            }
+        wire=[
+            row_of(
+                WireRow,
+                e.evidence,
+                layout=e.layout,
+                interface=interface,
+                bytes=sent,
+                counter=dict(e.evidence.counters).get(interface, ""),
+                named=interface in e.evidence.named,
+                own=words.own_bytes(e.evidence, interface),
+            )
             for e in evidence
             for interface, sent in e.evidence.wire
         ],
-        "launches": dict(sorted(states.items())),
-        "conditions": _conditions(launches),
-        "findings": _findings(evidence, launches),
-        "provenance": _json(record.provenance),
-    }
+        launches=dict(sorted(states.items())),
+        conditions=_conditions(launches),
+        findings=_findings(evidence, launches),
+        provenance=_json(record.provenance),
+    )
 
 
 def _conditions(launches: Sequence[LaunchRecord]) -> ConditionsSummary | None:

@@ -155,22 +155,11 @@ def variables_document(answers: Iterable[Answer]) -> str:
 
 
 def _mpi(answer: Answer) -> MpiVariables:
-    return {
-        "id": answer.mpi,
-        "version": answer.version,
-        "variables": [_row(entry) for entry in answer.entries],
-        "spawn": [
-            {
-                "launcher": row.launcher,
-                "pmi": row.pmi,
-                "works": row.works,
-                "message": row.message,
-                "fix": row.fix,
-            }
-            for row in answer.spawn
-        ],
-        "findings": answer.findings,
-    }
+    from mpigraft.core.serialize import row_of
+
+    variables = [_row(entry) for entry in answer.entries]
+    spawn = [row_of(SpawnRow, row) for row in answer.spawn]
+    return row_of(MpiVariables, answer, id=answer.mpi, variables=variables, spawn=spawn)
 
 
 def _row(entry: VariableEntry) -> VariableKeys:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpigraft.selection.fit_alternatives import fitting_mpis as fitting_mpis
     from mpigraft.selection.fit_alternatives import suggest_mpis as suggest_mpis
     from mpigraft.selection.fit_of_mpis import FitVerdicts as FitVerdicts
+    from mpigraft.selection.fit_of_mpis import OtherFits as OtherFits
     from mpigraft.selection.fit_of_mpis import cached_verdicts as cached_verdicts
     from mpigraft.selection.fit_of_mpis import fit_verdicts as fit_verdicts
     from mpigraft.selection.layouts import requested_layouts as requested_layouts

@@ -18,7 +18,6 @@ from mpigraft.analysis import (
 )
 from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.core.homes import hide_homes
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import (
     METRICS,
@@ -30,13 +29,14 @@ from mpigraft.core.model import (
     Measured,
     Verdict,
 )
-from mpigraft.core.serialize import document, plain
+from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, labelled, printable
 from mpigraft.report.fail_on import curve_line, refuse_unjudged
 from mpigraft.report.headline import open_curves
 from mpigraft.report.json import finite
 from mpigraft.report.markdown import escape, markdown_table
 from mpigraft.report.overtime.junit import Case, junit
+from mpigraft.report.store_document import without_homes
 from mpigraft.report.table import Column, Judged, Signs, Table
 from mpigraft.report.tables import size_table
 from mpigraft.report.terminal import signs_of
@@ -348,43 +348,28 @@ class AcrossDocument(TypedDict):
 def across_document(data: Across) -> AcrossDocument:
     """Make the document of schemas/across.json, without the schema's number."""
     comparison = data.comparison
-    return {
-        "old": _campaign(data.old),
-        "new": _campaign(data.new),
-        "rounds": comparison.rounds,
-        "margin": data.rule.margin,
-        "level": data.rule.level,
-        "comparisons": [_group(group) for group in comparison.groups],
-        "changes": [_shown(plain(row)) for row in data.changes],
-        "noise": [finite(plain(noise)) for noise in comparison.noise],
-        "findings": [_shown(plain(finding)) for finding in data.findings],
-        "headline": list(across_headline(data)),
-        "summary": list(comparison.summary),
-    }
+    return row_of(
+        AcrossDocument,
+        comparison,
+        old=_campaign(data.old),
+        new=_campaign(data.new),
+        margin=data.rule.margin,
+        level=data.rule.level,
+        comparisons=[_group(group) for group in comparison.groups],
+        changes=without_homes(plain(data.changes)),
+        noise=finite(plain(comparison.noise)),
+        findings=without_homes(plain(data.findings)),
+        headline=list(across_headline(data)),
+    )
 
 
 def _campaign(side: Measured) -> SideKeys:
-    campaign = side.campaign
-    return {
-        "id": campaign.id,
-        "name": campaign.name,
-        "created": campaign.created,
-        "origin": campaign.origin,
-        "rounds": len({row.round for row in side.values}),
-        "allocations": len(side.allocations),
-        "tool": campaign.tool,
-    }
+    row = plain(side.campaign) | {"rounds": len({row.round for row in side.values})}
+    row["allocations"] = len(side.allocations)
+    row["tool"] = row.pop("tool")  # the last
+    return {key: row[key] for key in row if key not in ("seed", "baseline", "plan")}
 
 
 def _group(group: CellGroup) -> AcrossKeys:
     row: dict[str, Any] = finite(plain(group))
     return {**row, "better": METRICS[group.metric].better.value}
-
-
-def _shown(value: Any) -> Any:
-    """Give a document without anybody's home in it."""
-    if isinstance(value, dict):
-        return {key: _shown(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_shown(inner) for inner in value]
-    return hide_homes(value) if isinstance(value, str) else value

@@ -14,7 +14,7 @@ from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, MissingError, NotJudged
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name
-from mpigraft.core.serialize import document, plain
+from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, printable
 from mpigraft.report.overtime.across import load_measured
 from mpigraft.report.overtime.junit import Case, junit
@@ -96,13 +96,7 @@ class History:
         """Write the document of schemas/history.json."""
         keys = HistoryDocument(
             campaigns=[
-                {
-                    "id": c.id,
-                    "name": c.name,
-                    "created": c.created,
-                    "accepted": c.id in self.accepted,
-                }
-                for c in self.campaigns
+                row_of(HistoryCampaign, c, accepted=c.id in self.accepted) for c in self.campaigns
             ],
             lines=[_document(line) for line in self.lines],
             findings=self.findings,
