@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mpigraft.analysis.grouping import SeriesKey, labels_of, table_of
+from mpigraft.analysis.grouping import labels_of, table_of
 from mpigraft.cli.common import default_store
-from mpigraft.core.model import ValueRow
+from mpigraft.core.model import SeriesKey, ValueRow
 from mpigraft.store import Store
 
 FEWEST = 6  # pairs for a standard deviation

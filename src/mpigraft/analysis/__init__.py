@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from mpigraft.analysis.overtime.changes import what_changed as what_changed
     from mpigraft.analysis.overtime.history import HistoryLine as HistoryLine
     from mpigraft.analysis.overtime.history import HistoryPoint as HistoryPoint
-    from mpigraft.analysis.overtime.history import LineKey as LineKey
     from mpigraft.analysis.overtime.history import Shift as Shift
     from mpigraft.analysis.overtime.history import sort_history as sort_history
     from mpigraft.analysis.overtime.matching import labels_with_values as labels_with_values

@@ -24,7 +24,7 @@ from mpigraft.analysis import completion, summary
 from mpigraft.analysis.curve_comparison import JointTest, Limits
 from mpigraft.analysis.curves import PairedCurve
 from mpigraft.analysis.disturbance import undisturbed, withhold_verdicts
-from mpigraft.analysis.grouping import SeriesKey, SeriesTable, labels_of, table_of
+from mpigraft.analysis.grouping import SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import called_curves, campaign_looks, due_looks, looks_taken
 from mpigraft.analysis.multiplicity import adjusted_p, repeated_metric
 from mpigraft.analysis.noise import limit_of, margins_of, noise_of, pairs_of
@@ -38,6 +38,7 @@ from mpigraft.core.model import (
     LaunchRecord,
     Measured,
     Origin,
+    SeriesKey,
     ValueRow,
     layout_order,
 )

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.analysis.grouping import SeriesKey, SeriesTable
+from mpigraft.analysis.grouping import SeriesTable
 from mpigraft.analysis.statistics.bootstrap import filled, median_rank
 from mpigraft.analysis.verdict_rules import crossovers
 from mpigraft.core.arrays import Floats, np
@@ -29,6 +29,7 @@ from mpigraft.core.model import (
     LaunchCount,
     LaunchRecord,
     LaunchState,
+    SeriesKey,
     Verdict,
     layout_order,
 )
@@ -128,8 +129,7 @@ def apply_completion(
 ) -> CellGroup:
     """Add its completion to a group, and withhold verdicts that rest on the launches which the
     side that loses more of them did not lose."""
-    key = SeriesKey(group.benchmark, group.metric, group.layout, group.buffers)
-    completion = completions[key, group.configuration]
+    completion = completions[group.series, group.configuration]
     better = {"configuration": Verdict.FASTER, "baseline": Verdict.SLOWER}.get(completion.loser)
     withheld = () if better is None else (better, Verdict.EQUIVALENT)
     cells = tuple(

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from mpigraft.analysis.grouping import SeriesKey
 from mpigraft.analysis.reasons import IMPORTED, open_reason
 from mpigraft.analysis.statistics.coarseness import narrowed, resolved
 from mpigraft.analysis.statistics.serial import Dependence
 from mpigraft.analysis.verdict_rules import crossovers, curve_verdict, decide, rounds_needed
 from mpigraft.core.arrays import Floats, Ints, np
-from mpigraft.core.model import Cell, CellGroup, JointBound, Metric, Verdict
+from mpigraft.core.model import Cell, CellGroup, JointBound, Metric, SeriesKey, Verdict
 from mpigraft.core.numbers import from_log
 
 

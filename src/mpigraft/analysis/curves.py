@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from mpigraft.analysis import equivalence
 from mpigraft.analysis.curve_comparison import Columns, JudgedCurve, Pooled
-from mpigraft.analysis.grouping import Arm, SeriesKey
+from mpigraft.analysis.grouping import Arm
 from mpigraft.analysis.statistics import bootstrap, serial
 from mpigraft.analysis.statistics.coarseness import steps_of
 from mpigraft.analysis.verdict_rules import CONCLUSIVE, decide, intervals
@@ -17,6 +17,7 @@ from mpigraft.core.model import (
     CampaignRecord,
     JointBound,
     Origin,
+    SeriesKey,
 )
 
 FLIPPED = 32  # sign patterns to count the cells that chance would call

@@ -20,6 +20,7 @@ from mpigraft.core.model import (
     Finding,
     LaunchRecord,
     Noise,
+    SeriesKey,
     ValueRow,
     Verdict,
 )
@@ -34,7 +35,7 @@ WINNERS = (Verdict.FASTER, Verdict.SLOWER)
 
 Compare = Callable[[Sequence[ValueRow]], Comparison]
 Round = tuple[str, int]  # allocation, number
-Curve = tuple[str, str, str, str, str]  # label, benchmark, metric, layout, buffers
+Curve = tuple[SeriesKey, str]  # and the label of a configuration
 
 
 def taken(use: CpuUse) -> float:
@@ -203,8 +204,7 @@ def _nodes(launch: LaunchRecord) -> tuple[CpuUse, ...]:
 
 
 def _curve(group: CellGroup, label: str = "") -> Curve:
-    label = label or group.configuration
-    return (label, group.benchmark, group.metric, group.layout, group.buffers)
+    return group.series, label or group.configuration
 
 
 def _rounds(
@@ -212,8 +212,7 @@ def _rounds(
 ) -> dict[Curve, _Rounds]:
     by_curve: dict[Curve, _Rounds] = {}
     for row, is_clean in zip(values, clean, strict=True):
-        curve = (labels[row.configuration], row.benchmark, row.metric, row.layout, row.buffers)
-        rounds = by_curve.setdefault(curve, _Rounds())
+        rounds = by_curve.setdefault((row.series, labels[row.configuration]), _Rounds())
         rounds.every.add((row.allocation, row.round))
         if not is_clean:
             rounds.disturbed.add((row.allocation, row.round))

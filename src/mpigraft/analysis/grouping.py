@@ -19,9 +19,8 @@ from mpigraft.core.model import (
     METRICS,
     ConfigurationRecord,
     Finding,
-    LayoutOrder,
+    SeriesKey,
     ValueRow,
-    layout_order,
 )
 from mpigraft.core.text import join_some
 
@@ -30,20 +29,6 @@ OVERLAP = "overlap"  # a metric that may be 0
 
 Axes = tuple[str, int, "Block", int]  # configuration, replica, block, size
 Reading = tuple[float, float]  # a value, and how far off it may be, as a logarithm
-
-
-class SeriesKey(NamedTuple):
-    """What values must share to be compared."""
-
-    benchmark: str
-    metric: str
-    layout: str
-    buffers: str
-
-    @property
-    def order(self) -> tuple[str, str, LayoutOrder, str]:
-        """The place of a series in every table: layouts as numbers, the rest by letters."""
-        return (self.benchmark, self.metric, layout_order(self.layout), self.buffers)
 
 
 class Block(NamedTuple):
@@ -135,38 +120,28 @@ def table_of(
     duplicates: list[str] = []
     invalid: list[str] = []
     hidden: list[tuple[str, int]] = []  # what, and its size in bytes
-    for (
-        configuration,
-        layout,
-        job,
-        number,
-        replica,
-        benchmark,
-        metric,
-        size,
-        value,
-        buffers,
-        resolution,
-    ) in values:
-        if metric == OVERLAP and value == 0:
-            hidden.append((f"{labels[configuration]}: {benchmark}", size))
+    for row in values:
+        if row.metric == OVERLAP and row.value == 0:
+            hidden.append((_what(row, labels), row.size))
             continue
-        if metric not in METRICS or not 0 < value < math.inf:
-            invalid.append(f"{labels[configuration]}: {benchmark} {metric} at {size} B: {value}")
+        if row.metric not in METRICS or not 0 < row.value < math.inf:
+            invalid.append(f"{_what(row, labels)} {row.metric} at {row.size} B: {row.value}")
             continue
-        block = blocks[job, number]
+        block = blocks[row.allocation, row.round]
         if block not in allocation:
-            allocation[block] = numbers.setdefault(job, len(numbers))
-        series = readings[SeriesKey(benchmark, metric, layout, buffers)]
-        axes = (configuration, replica, block, size)
+            allocation[block] = numbers.setdefault(row.allocation, len(numbers))
+        series = readings[row.series]
+        axes = (row.configuration, row.replica, block, row.size)
         if axes in series:
-            duplicates.append(
-                f"{labels[configuration]}: {benchmark} at {size} B in round {number + 1}"
-            )
+            duplicates.append(f"{_what(row, labels)} at {row.size} B in round {row.round + 1}")
         else:
-            series[axes] = (value, step(value, resolution))
+            series[axes] = (row.value, step(row.value, row.resolution))
     table = {key: _series_of(series) for key, series in readings.items()}
     return SeriesTable(table, allocation, _omissions(duplicates, invalid, hidden))
+
+
+def _what(row: ValueRow, labels: Mapping[str, str]) -> str:
+    return f"{labels[row.configuration]}: {row.benchmark}"
 
 
 def _blocks(values: Iterable[ValueRow], hosts: Mapping[str, str]) -> dict[tuple[str, int], Block]:

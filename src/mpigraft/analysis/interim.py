@@ -27,6 +27,7 @@ from mpigraft.core.model import (
     LaunchRecord,
     Look,
     NoVerdict,
+    SeriesKey,
     Verdict,
 )
 
@@ -233,8 +234,8 @@ def due_looks(
     return {pair: min(number, begun.get(pair, number)) for pair, number in rounds.items()}
 
 
-def _key(group: CellGroup) -> tuple[str, ...]:
-    return (group.benchmark, group.metric, group.layout, group.buffers, group.configuration)
+def _key(group: CellGroup) -> tuple[SeriesKey, str]:
+    return group.series, group.configuration
 
 
 def _rounds(group: CellGroup) -> int:

@@ -6,12 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from mpigraft.analysis.grouping import SeriesKey, SeriesTable
+from mpigraft.analysis.grouping import SeriesTable
 from mpigraft.analysis.multiplicity import repeated_metric
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.analysis.verdict_rules import CONCLUSIVE, decide, intervals
 from mpigraft.core.arrays import Floats, Ints, np
-from mpigraft.core.model import Better, CampaignRecord, CellGroup, Noise, layout_order
+from mpigraft.core.model import Better, CampaignRecord, CellGroup, Noise, SeriesKey, layout_order
 
 Pairs = dict[tuple[str, str], list[tuple[Floats, Ints]]]  # by benchmark and layout
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from mpigraft.analysis.grouping import OVERLAP, Series, SeriesKey, SeriesTable
+from mpigraft.analysis.grouping import OVERLAP, Series, SeriesTable
 from mpigraft.analysis.reasons import IMPORTED, reason_of, size_bound
 from mpigraft.analysis.verdict_rules import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.core.arrays import np
@@ -18,6 +18,7 @@ from mpigraft.core.model import (
     Finding,
     Noise,
     Origin,
+    SeriesKey,
     Verdict,
     metric_name,
     shared_reason,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mpigraft.analysis.grouping import SeriesKey, table_of
+from mpigraft.analysis.grouping import table_of
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.core.arrays import np
-from mpigraft.core.model import AllocationRecord, Value, ValueRow
+from mpigraft.core.model import AllocationRecord, SeriesKey, Value, ValueRow
 from mpigraft.core.numbers import from_log
 
 

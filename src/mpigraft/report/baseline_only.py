@@ -35,13 +35,10 @@ def baseline_series(data: ReportData) -> tuple[BaselineSeries, ...]:
     labels = labels_of(data.configurations, data.values)
     return tuple(
         BaselineSeries(
-            key.benchmark,
-            key.metric,
-            METRICS[key.metric].unit,
-            METRICS[key.metric].better,
-            key.layout,
-            key.buffers,
-            tuple(
+            **key._asdict(),
+            unit=METRICS[key.metric].unit,
+            better=METRICS[key.metric].better,
+            figures=tuple(
                 Point(size, one.value, median_interval(one.rounds), len(one.launches))
                 for size, one in values.items()
             ),

@@ -16,14 +16,14 @@ from typing import Any
 
 from mpigraft.analysis import labels_of, values_by_size
 from mpigraft.core import numbers
-from mpigraft.core.model import Better, Cell, CellGroup, ValueRow
+from mpigraft.core.model import Better, Cell, CellGroup, SeriesKey, ValueRow
 from mpigraft.report import hardware_peaks, node_pairs, rank_scaling
 from mpigraft.report.contents import ReportData
 from mpigraft.report.scaling import Card, View, cards, missing_places
 from mpigraft.report.wording import labels
 from mpigraft.report.wording.counts import Section
 
-Bands = dict[tuple[str, ...], dict[int, tuple[float, float]]]
+Bands = dict[tuple[SeriesKey, str], dict[int, tuple[float, float]]]
 
 
 def curves(data: ReportData) -> dict[str, Any]:
@@ -57,22 +57,23 @@ def has_curve(section: Section) -> bool:
     return sum(size > 0 for size in section.sizes) > 1
 
 
-Sizes = Mapping[tuple[str, ...], set[int]]
+Sizes = Mapping[SeriesKey, set[int]]
 
 
 def sizes_of(values: Iterable[ValueRow]) -> Sizes:
     """Return all sizes that were measured, by benchmark, metric, layout and buffers."""
-    sizes: dict[tuple[str, ...], set[int]] = defaultdict(set)
+    sizes: dict[SeriesKey, set[int]] = defaultdict(set)
     for row in values:
-        sizes[row.benchmark, row.metric, row.layout, row.buffers].add(row.size)
+        sizes[row.series].add(row.size)
     return sizes
 
 
 def missing_sizes(section: Section, measured: Sizes) -> set[int]:
     """Return sizes between a section's at which no configuration was compared."""
-    where = (section.benchmark, section.metric, section.layout, section.buffers)
     sizes = section.sizes
-    return {s for s in measured.get(where, ()) if sizes[0] < s < sizes[-1]}.difference(sizes)
+    return {s for s in measured.get(section.series, ()) if sizes[0] < s < sizes[-1]}.difference(
+        sizes
+    )
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -90,7 +91,7 @@ def launch_bands(data: ReportData) -> Bands:
     """Give the 95 % intervals of the values, by benchmark, metric, layout, buffers and label."""
     names = labels_of(data.configurations, data.values)
     return {
-        (*key, names[name]): {
+        (key, names[name]): {
             size: band for size, one in values.items() if (band := median_interval(one.rounds))
         }
         for key, name, values in values_by_size(data.values, data.allocations, names)
@@ -99,8 +100,7 @@ def launch_bands(data: ReportData) -> Bands:
 
 def layouts_of(card: Card, measured: Sizes) -> set[str]:
     """Give the layouts on which a benchmark has any value."""
-    where = (card.benchmark, card.metric, card.buffers)
-    return {layout for *key, layout, buffers in measured if (*key, buffers) == where}
+    return {key.layout for key in measured if key._replace(layout=card.layout) == card.series}
 
 
 def _view(card: Card, view: View, index: dict[int, int], measured: Sizes) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _section(
     section: Section, baseline: str, bands: Bands, peak: tuple[float, str] | None
 ) -> dict[str, Any]:
     """List a section's figures: a cell, or null, for each of its sizes."""
-    where = (section.benchmark, section.metric, section.layout, section.buffers)
+    where = section.series
     absolute = section.baseline
     return {
         "benchmark": section.benchmark,
@@ -134,7 +134,7 @@ def _section(
         "sizes": section.sizes,
         "margin": section.noise.margin if section.noise else None,
         "base": [_figure(absolute.get(s)) for s in section.sizes],
-        "baseBand": _band(bands.get((*where, baseline), {}), section.sizes),
+        "baseBand": _band(bands.get((where, baseline), {}), section.sizes),
         "groups": [
             {
                 "name": group.configuration,
@@ -142,7 +142,7 @@ def _section(
                 "pooled": _figure(group.pooled),
                 "over": len(group.used_sizes),
                 "cells": _cells(group, section.sizes),
-                "band": _band(bands.get((*where, group.configuration), {}), section.sizes),
+                "band": _band(bands.get((where, group.configuration), {}), section.sizes),
             }
             for group in section.groups
         ],

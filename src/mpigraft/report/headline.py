@@ -70,7 +70,7 @@ def records(groups: Sequence[CellGroup]) -> list[Record]:
         if group.repeats:
             continue
         curves_of.setdefault(group.configuration, []).append(group)
-        subjects.add((group.benchmark, group.metric, group.layout, group.buffers))
+        subjects.add(group.series)
     rows = [
         Record(
             name,

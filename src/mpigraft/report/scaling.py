@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core import numbers
-from mpigraft.core.model import LAYOUT_PATTERN, Comparison
+from mpigraft.core.model import LAYOUT_PATTERN, Comparison, SeriesKey
 from mpigraft.report.wording.counts import Section, Subject, sections
 
 CLASSES = (("small", 1, 1 << 10), ("medium", 1 << 10, 1 << 16), ("large", 1 << 16, 1 << 62))
@@ -42,22 +42,17 @@ class Card(Subject):
 
 def cards(comparison: Comparison) -> tuple[Card, ...]:
     """Cards in the comparison's own order; sections keep theirs within each."""
-    together: dict[tuple[str, str, str], list[Section]] = {}
+    together: dict[SeriesKey, list[Section]] = {}
     for section in sections(comparison):
-        together.setdefault((section.benchmark, section.metric, section.buffers), []).append(
-            section
-        )
+        together.setdefault(section.series._replace(layout=""), []).append(section)
     return tuple(
         Card(
-            benchmark,
-            metric,
-            own[0].unit,
-            own[0].better,
-            own[0].layout,
-            buffers,
-            tuple(own),
+            **own[0].series._asdict(),
+            unit=own[0].unit,
+            better=own[0].better,
+            sections=tuple(own),
         )
-        for (benchmark, metric, buffers), own in together.items()
+        for own in together.values()
     )
 
 

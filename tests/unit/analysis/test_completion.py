@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpigraft.analysis import across, completion, reasons
-from mpigraft.analysis.grouping import SeriesKey, table_of
+from mpigraft.analysis.grouping import table_of
 from mpigraft.core.model import (
     Benchmark,
     CellGroup,
@@ -331,7 +331,7 @@ def test_verdicts_of_curves_and_cells_are_withheld_apart(
     known = only(measured(around(0.5), 20, lost=(3, 8, 15)))
     cells = tuple(replace(one, verdict=cell) for one in known.cells)
     of = completion.judge_completion((17, 20), (40, 40))
-    subject = SeriesKey(known.benchmark, known.metric, known.layout, known.buffers)
+    subject = known.series
     group = replace(known, curve=curve, cells=cells, look=9)
     judged = completion.apply_completion(group, {(subject, known.configuration): of})
     assert judged.completion == replace(of, held=held)

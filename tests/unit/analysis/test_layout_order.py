@@ -30,7 +30,7 @@ def on_layouts(number: int) -> Measured:
 
 def test_lines_of_a_history() -> None:
     lines = sort_history([on_layouts(1), on_layouts(2)])
-    assert list(dict.fromkeys(line.key.layout for line in lines)) == SORTED
+    assert list(dict.fromkeys(line.key.series.layout for line in lines)) == SORTED
 
 
 def test_curves_and_noise_of_two_campaigns() -> None:

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mpigraft.analysis import multiplicity
-from mpigraft.analysis.grouping import SeriesKey
 from mpigraft.analysis.interim import FLIPS
 from mpigraft.analysis.multiplicity import repeated_metric
+from mpigraft.core.model import SeriesKey
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from mpigraft.analysis.between_campaigns.curve import Side, UnpairedCurve
 from mpigraft.analysis.between_campaigns.permutation import joint_p
 from mpigraft.analysis.curve_comparison import JointTest, Limits
 from mpigraft.analysis.disturbance import control_of, noise_reason, undisturbed, verdict_finding
-from mpigraft.analysis.grouping import Series, SeriesKey, SeriesTable, labels_of, table_of
+from mpigraft.analysis.grouping import Series, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.multiplicity import repeated_metric
 from mpigraft.analysis.noise import limit_of, margins_of, noise_of, pairs_of
@@ -39,6 +39,7 @@ from mpigraft.core.model import (
     Measured,
     Noise,
     Origin,
+    SeriesKey,
     ValueRow,
     Verdict,
     layout_order,
@@ -255,8 +256,7 @@ Place = tuple[SeriesKey, str]
 
 
 def _place(group: CellGroup) -> Place:
-    key = SeriesKey(group.benchmark, group.metric, group.layout, group.buffers)
-    return key, group.configuration
+    return group.series, group.configuration
 
 
 def _disturbed_rounds(
@@ -272,8 +272,7 @@ def _disturbed_rounds(
         disturbed: dict[Place, set[tuple[str, int]]] = defaultdict(set)
         for row, is_clean in zip(side.values, marks, strict=True):
             if row.configuration in names:
-                key = SeriesKey(row.benchmark, row.metric, row.layout, row.buffers)
-                place = key, names[row.configuration]
+                place = row.series, names[row.configuration]
                 every[place].add((row.allocation, row.round))
                 if not is_clean:
                     disturbed[place].add((row.allocation, row.round))

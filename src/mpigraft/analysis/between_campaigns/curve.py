@@ -14,12 +14,12 @@ from mpigraft.analysis import equivalence
 from mpigraft.analysis.between_campaigns import shift
 from mpigraft.analysis.between_campaigns.permutation import Arms
 from mpigraft.analysis.curve_comparison import Columns, JudgedCurve, Pooled
-from mpigraft.analysis.grouping import Arm, SeriesKey
+from mpigraft.analysis.grouping import Arm
 from mpigraft.analysis.statistics import bootstrap, serial
 from mpigraft.analysis.statistics.coarseness import steps_of
 from mpigraft.analysis.verdict_rules import MIN_ROUNDS
 from mpigraft.core.arrays import Bools, Floats, Ints, np
-from mpigraft.core.model import METRICS, JointBound
+from mpigraft.core.model import METRICS, JointBound, SeriesKey
 
 DEALT = 32  # deals to count the cells that chance would call
 

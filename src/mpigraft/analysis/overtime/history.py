@@ -20,7 +20,7 @@ from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.changes import MACHINE, FactChange, list_changes, what_changed
 from mpigraft.analysis.overtime.matching import labels_with_values
 from mpigraft.analysis.overtime.segments import MIN_CAMPAIGNS, steps
-from mpigraft.core.model import METRICS, Better, CurveLevel, Measured, Origin, layout_order
+from mpigraft.core.model import METRICS, Better, CurveLevel, Measured, Origin, SeriesKey
 from mpigraft.core.numbers import from_log
 
 DIGITS = re.compile(r"\d+")
@@ -30,10 +30,7 @@ class LineKey(NamedTuple):
     """What points of a line share."""
 
     machine: str
-    benchmark: str
-    metric: str
-    layout: str
-    buffers: str
+    series: SeriesKey
     configuration: str  # without versions
 
 
@@ -116,11 +113,12 @@ def sort_history(campaigns: Iterable[Measured]) -> tuple[HistoryLine, ...]:
                 point = HistoryPoint(
                     campaign.id, campaign.name, campaign.created, label, 0, 0, curve.rounds
                 )
-                curves[LineKey(machine, *curve.key, own)].append((point, curve))
-    every: dict[tuple[str, ...], set[int]] = defaultdict(set)
+                curves[LineKey(machine, curve.key, own)].append((point, curve))
+    every: dict[tuple[object, ...], set[int]] = defaultdict(set)
     for key, rows in curves.items():
         every[key[:-1]].update(*(curve.logs for _, curve in rows))
-    parts = [(key, part) for key in sorted(curves, key=_place) for part in _parts(curves[key])]
+    order = sorted(curves, key=lambda key: (key.machine, key.series.order, key.configuration))
+    parts = [(key, part) for key in order for part in _parts(curves[key])]
     counts = Counter(key.machine for key, _ in parts)
     what = _cached(by_id)
     return tuple(
@@ -139,11 +137,6 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
         (most, _), *_ = counts.most_common(1)
         yield [row for row in rest if most in row[1].logs]
         rest = [row for row in rest if most not in row[1].logs]
-
-
-def _place(key: LineKey) -> tuple[str, str, str, tuple[bool, int, int, int, str], str, str]:
-    """Sort lines by this: layouts as numbers."""
-    return (*key[:3], layout_order(key.layout), key.buffers, key.configuration)
 
 
 def _by_machine(campaigns: Iterable[Measured]) -> dict[str, list[Measured]]:
@@ -181,7 +174,7 @@ def _line(
             HistoryPoint(point.campaign, point.name, point.created, point.configuration, level,
                   curve.error, point.rounds)
         )  # fmt: skip
-    metric = METRICS[key.metric]
+    metric = METRICS[key.series.metric]
     shifts = []
     for step in steps([p.level for p in points], [p.error for p in points], lines):
         slower = (step.shift > 0) is (metric.better is Better.LOWER)

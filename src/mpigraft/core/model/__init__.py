@@ -88,7 +88,6 @@ if TYPE_CHECKING:
     from mpigraft.core.model.nodes import Group as Group
     from mpigraft.core.model.nodes import LaunchedBy as LaunchedBy
     from mpigraft.core.model.nodes import Layout as Layout
-    from mpigraft.core.model.nodes import LayoutOrder as LayoutOrder
     from mpigraft.core.model.nodes import Order as Order
     from mpigraft.core.model.nodes import Placement as Placement
     from mpigraft.core.model.nodes import granted_cpus as granted_cpus
@@ -109,6 +108,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model.records import Origin as Origin
     from mpigraft.core.model.records import Proof as Proof
     from mpigraft.core.model.records import RankRecord as RankRecord
+    from mpigraft.core.model.records import SeriesKey as SeriesKey
     from mpigraft.core.model.records import ValueRow as ValueRow
     from mpigraft.core.model.vocabulary import Abi as Abi
     from mpigraft.core.model.vocabulary import EnvRow as EnvRow

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mpigraft.core.model.records import Origin
+from mpigraft.core.model.records import Origin, SeriesKey
 from mpigraft.core.model.vocabulary import Finding
 from mpigraft.core.numbers import from_log
 
@@ -144,6 +144,10 @@ class CellGroup:
     no_verdict: NoVerdict | None = None  # why the curve has none; None: it has one
 
     @property
+    def series(self) -> SeriesKey:
+        return SeriesKey(self.benchmark, self.metric, self.layout, self.buffers)
+
+    @property
     def used_sizes(self) -> tuple[int, ...]:
         """Sizes that `pooled` is over."""
         return self.pooled_sizes or tuple(cell.size for cell in self.cells)
@@ -221,7 +225,7 @@ class AcrossRule:
 class CurveLevel:
     """The level of a curve in one campaign."""
 
-    key: tuple[str, str, str, str]  # benchmark, metric, layout, buffers
+    key: SeriesKey
     configuration: str  # key
     logs: dict[int, float]  # median of the logarithms at each size
     error: float  # standard error of their mean, by the launches

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mpigraft.core.model.configuration import Benchmark
+from mpigraft.core.model.nodes import LayoutOrder, layout_order
 from mpigraft.core.model.vocabulary import Finding, Kind, Peer, ProofStatus
 
 
@@ -223,6 +224,20 @@ class EvidenceRecord:
     allocation: str = ""  # on whose nodes it was seen; empty: written before there were several
 
 
+class SeriesKey(NamedTuple):
+    """What values must share to be compared."""
+
+    benchmark: str  # Benchmark.key
+    metric: str
+    layout: str
+    buffers: str
+
+    @property
+    def order(self) -> tuple[str, str, LayoutOrder, str]:
+        """The place of a series in every table: layouts as numbers, the rest by letters."""
+        return (self.benchmark, self.metric, layout_order(self.layout), self.buffers)
+
+
 class ValueRow(NamedTuple):
     """One measured value with all that a comparison groups by."""
 
@@ -237,6 +252,10 @@ class ValueRow(NamedTuple):
     value: float
     buffers: str
     resolution: float | None = None  # as in Measurement
+
+    @property
+    def series(self) -> SeriesKey:
+        return SeriesKey(self.benchmark, self.metric, self.layout, self.buffers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,14 @@ from mpigraft.store import Store
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mpigraft.analysis import HistoryPoint, LineKey
+    from mpigraft.analysis import HistoryPoint
+    from mpigraft.core.model import SeriesKey
     from mpigraft.core.serialize import Keys
 
     PointKeys = Annotated[dict[str, Any], HistoryPoint, Keys(value=float)]
-    LineKeyKeys = Annotated[dict[str, Any], LineKey]
+    LineKeyKeys = Annotated[
+        dict[str, Any], Keys(machine=str), SeriesKey, Keys(configuration=str)
+    ]  # the configuration has no versions
     LineKeys = Annotated[dict[str, Any], HistoryLine, Keys(key=LineKeyKeys, points=list[PointKeys])]
 
 BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=oO#@"
@@ -77,7 +80,8 @@ class History:
         lines = tuple(
             line
             for line in sort_history(sides)
-            if machine.lower() in line.key.machine.lower() and layout in ("", line.key.layout)
+            if machine.lower() in line.key.machine.lower()
+            and layout in ("", line.key.series.layout)
         )
         if not lines:
             raise MissingError.of("history-empty", folder=store.folder)
@@ -126,7 +130,7 @@ class History:
         key = line.key
         several = sum(other.key == key for other in self.lines) > 1
         over = f" over {numbers.size_span(line.sizes)}" if several else ""
-        suite = f"{key.benchmark} {key.metric} {key.layout}{over} on {key.machine}"
+        suite = f"{' '.join(key.series[:3])}{over} on {key.machine}"
         open_still = [s for s in line.shifts if not self._accepted_since(line, s.index)]
         if since := _slower_since(line, open_still):
             first, ratio = since
@@ -168,7 +172,8 @@ def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
             yield from fold(machine)
         yield ""
         yield from fold(
-            f"{key.benchmark}: {words.in_unit(metric_name(key.metric), lines[0].unit)}, "
+            f"{key.series.benchmark}: "
+            f"{words.in_unit(metric_name(key.series.metric), lines[0].unit)}, "
             f"{words.better(lines[0].better)}, {place_of(lines[0])}"
         )
         for line in lines:
@@ -225,7 +230,8 @@ def _bar(log: float, bars: str) -> str:
 
 def _document(line: HistoryLine) -> LineKeys:
     row: dict[str, Any] = plain(line)
-    row["key"] = line.key._asdict()
+    machine, series, configuration = line.key
+    row["key"] = {"machine": machine, **series._asdict(), "configuration": configuration}
     row["points"] = [{**plain(point), "value": point.value} for point in line.points]
     return row
 
@@ -233,7 +239,7 @@ def _document(line: HistoryLine) -> LineKeys:
 def place_of(line: HistoryLine) -> str:
     """`2x64, cuda buffers, over 1 B to 1 KiB (11 sizes; 12 that not all campaigns have are left
     out)`: buffers and sizes where they are not the usual ones."""
-    key, out = line.key, len(line.left_out)
+    key, out = line.key.series, len(line.left_out)
     buffers = f", {key.buffers} buffers" if key.buffers != "host" else ""
     if not out:
         return f"{key.layout}{buffers}"

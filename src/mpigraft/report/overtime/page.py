@@ -67,7 +67,7 @@ def _header(data: History) -> Html:
 
 def _subject(lines: Sequence[HistoryLine], index: int) -> Iterator[Html]:
     """Yield what one benchmark on one layout has; `index` is that of its plot."""
-    key, better = lines[0].key, words.better(lines[0].better)
+    key, better = lines[0].key.series, words.better(lines[0].better)
     what = words.in_unit(metric_name(key.metric), lines[0].unit)
     title = f"{key.benchmark} on {place_of(lines[0])}: {what}"
     yield el("h3", foreign(f"{title}, {better}"))

@@ -173,12 +173,12 @@ def _dots(
     median, of ratios with that of the comparison."""
     if x <= 0:
         return
-    where = (section.benchmark, section.metric, section.layout, section.buffers)
+    where = section.series
     baseline = data.comparison.baseline
     if not ratio and (base := section.baseline.get(size)):
-        yield baseline, Dot(x, base, bands.get((*where, baseline), {}).get(size))
+        yield baseline, Dot(x, base, bands.get((where, baseline), {}).get(size))
     for group in section.groups:
-        band = bands.get((*where, group.configuration), {})
+        band = bands.get((where, group.configuration), {})
         for cell in group.cells:
             value = cell.ratio if ratio else cell.value
             if cell.size != size or not 0 < value < math.inf:

@@ -11,6 +11,7 @@ from mpigraft.core.model import (
     CellGroup,
     Comparison,
     Noise,
+    SeriesKey,
     Verdict,
     metric_name,
 )
@@ -26,6 +27,10 @@ class Subject:
     better: Better
     layout: str
     buffers: str
+
+    @property
+    def series(self) -> SeriesKey:
+        return SeriesKey(self.benchmark, self.metric, self.layout, self.buffers)
 
     @property
     def quantity(self) -> str:
@@ -68,22 +73,18 @@ class Section(Subject):
 def sections(comparison: Comparison) -> tuple[Section, ...]:
     """Sections in the comparison's own order; configurations keep theirs within each."""
     noise = {(n.benchmark, n.layout): n for n in comparison.noise}
-    together: dict[tuple[str, str, str, str], list[CellGroup]] = {}
+    together: dict[SeriesKey, list[CellGroup]] = {}
     for group in comparison.groups:
-        place = (group.benchmark, group.layout, group.buffers, group.metric)
-        together.setdefault(place, []).append(group)
+        together.setdefault(group.series, []).append(group)
     return tuple(
         Section(
-            benchmark=benchmark,
-            metric=metric,
+            **key._asdict(),
             unit=groups[0].unit,
-            better=METRICS[metric].better if metric in METRICS else Better.LOWER,
-            layout=layout,
-            buffers=buffers,
+            better=METRICS[key.metric].better if key.metric in METRICS else Better.LOWER,
             groups=tuple(groups),
-            noise=noise.get((benchmark, layout)),
+            noise=noise.get((key.benchmark, key.layout)),
         )
-        for (benchmark, layout, buffers, metric), groups in together.items()
+        for key, groups in together.items()
     )
 
 
