@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mpigraft.analysis.overtime.history import sort_history as sort_history
     from mpigraft.analysis.overtime.matching import labels_with_values as labels_with_values
     from mpigraft.analysis.overtime.matching import match_configurations as match_configurations
+    from mpigraft.analysis.overtime.matching import unmatched as unmatched
     from mpigraft.analysis.overtime.reference_state import RECHECK as RECHECK
     from mpigraft.analysis.overtime.reference_state import last_good as last_good
     from mpigraft.analysis.overtime.reference_state import recheck_rounds as recheck_rounds

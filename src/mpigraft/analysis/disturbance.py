@@ -8,8 +8,9 @@ no verdict, with the reason (docs/explanation/method.md, Conditions).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.summary import with_summary
@@ -76,14 +77,6 @@ def disturbance_findings(
     )
 
 
-@dataclass(slots=True)
-class _Rounds:
-    """Rounds of one configuration on one curve."""
-
-    every: set[Round] = field(default_factory=set)
-    disturbed: set[Round] = field(default_factory=set)
-
-
 def undisturbed(values: Iterable[ValueRow], launches: Iterable[LaunchRecord]) -> list[bool]:
     """Tell for each value whether its launch was not disturbed."""
     disturbed = {
@@ -112,14 +105,14 @@ def withhold_verdicts(
     whole = compare(values)
     rest = [row for row, is_clean in zip(values, clean, strict=True) if is_clean]
     again = _compare_rest(whole, compare, rest, labels) if len(rest) < len(values) else {}
-    rounds = _rounds(values, clean, labels)
+    rounds = disturbed_rounds(values, clean, labels)
     groups = []
     for group in whole.groups:
         own, base = (
             rounds[_curve(group, label)] for label in (group.configuration, whole.baseline)
         )
-        both = own.every & base.every
-        disturbed = len(both & (own.disturbed | base.disturbed))
+        both = own.keys() & base.keys()
+        disturbed = sum(own[one] or base[one] for one in both)
         counts, pair = (disturbed, len(both)), control_of(group, whole.noise)
         reason = noise_reason(group, again.get(_curve(group)), pair, counts, margin)
         verdict = Verdict.INCONCLUSIVE if reason else group.curve
@@ -207,15 +200,16 @@ def _curve(group: CellGroup, label: str = "") -> Curve:
     return group.series, label or group.configuration
 
 
-def _rounds(
+def disturbed_rounds(
     values: Sequence[ValueRow], clean: Sequence[bool], labels: Mapping[str, str]
-) -> dict[Curve, _Rounds]:
-    by_curve: dict[Curve, _Rounds] = {}
+) -> dict[Curve, dict[Round, bool]]:
+    """Tell of each round of a curve whether it was disturbed; of the configurations in `labels`."""
+    by_curve: dict[Curve, dict[Round, bool]] = defaultdict(dict)
     for row, is_clean in zip(values, clean, strict=True):
-        rounds = by_curve.setdefault((row.series, labels[row.configuration]), _Rounds())
-        rounds.every.add((row.allocation, row.round))
-        if not is_clean:
-            rounds.disturbed.add((row.allocation, row.round))
+        if row.configuration in labels:
+            rounds = by_curve[row.series, labels[row.configuration]]
+            place = (row.allocation, row.round)
+            rounds[place] = rounds.get(place, False) or not is_clean
     return by_curve
 
 

@@ -184,9 +184,8 @@ def _announce(
             configuration,
             programs[key].digest,
             files[key].recorded,
-            provenance.SuitePrograms(
-                asked.commands(configuration), asked.command_lines(configuration)
-            ),
+            asked.commands(configuration),
+            asked.command_lines(configuration),
         )
         writer.add_configuration(
             ConfigurationRecord(record.id, key, configuration.id, document, configuration.buffers)

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from mpigraft.core import env
 from mpigraft.core.model import Configuration, GraftPlan, MpiInstall
 from mpigraft.core.serialize import canonical
 
 
-@dataclass(frozen=True, slots=True)
-class SuitePrograms:
-    """Programs of suites under a configuration."""
-
-    found: Mapping[str, Sequence[str]] = field(default_factory=dict)  # where, and words of each
-    lines: Sequence[Mapping[str, object]] = ()  # Campaign.command_lines
-
-
-NO_SUITES = SuitePrograms()
-
-
 def provenance(
     configuration: Configuration,
     program: str,
     files: Sequence[Sequence[str]] = (),
-    suites: SuitePrograms = NO_SUITES,
+    suites: Mapping[str, Sequence[str]] | None = None,
+    starts: Sequence[Mapping[str, object]] = (),
 ) -> str:
     """Canonical JSON of where a configuration comes from; `program` is the digest of the native
     programs that measured it, `files` are (name, SHA-256) of all that its launches use;
-    `suites` has where each program of a suite was found, and its command.
+    `suites` has where each program of a suite was found, and its words; `starts` has
+    Campaign.command_lines.
     Environment through the allow-list, secrets struck out."""
     mpi, transport = configuration.mpi, configuration.transport
     if mpi is None or transport is None:
@@ -60,7 +50,7 @@ def provenance(
             "guest": _guest(configuration.graft),
             "programs": program,
             "files": files,
-            **({"suites": suites.found, "starts": suites.lines} if suites.found else {}),
+            **({"suites": suites, "starts": starts} if suites else {}),
         }
     )
 

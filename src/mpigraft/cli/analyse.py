@@ -100,11 +100,13 @@ def command(
         out("\n".join(["", *phase_lines(phases)]))
     measured: LadderKeys | None = None
     if measuring:
+        from mpigraft.bench import JobPart
+
         nodes = find_nodes(hosts, hostfile, agent)
         folder = (output or ladder.usual_folder(exchanges[0])).absolute()
         paths = ladder.write_steps(exchanges[0], folder)
         spec = ladder.spec_of(paths, ladder.layout_of(exchanges[0], nodes), asked)
-        task = bench.Task(spec, nodes, here or bool(hosts or hostfile), dry_run)
+        task = bench.Task(spec, JobPart(nodes), here or bool(hosts or hostfile), dry_run)
         store = Store(settings(ctx).store)
         identity = bench.measure(store, task)
         measured = ladder.judged(store, identity, paths) if identity else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from mpigraft.core.hostnames import same_host
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
 
 if TYPE_CHECKING:
+    from mpigraft.bench import JobPart
     from mpigraft.core.model import Allocation, CampaignRecord, Machine, Shard
     from mpigraft.store import Store
 
@@ -93,7 +93,8 @@ def command(
       mpigraft bench --resume night --rounds 24
       mpigraft bench --again before-update --name after-update
     """
-    from mpigraft.bench import pairing_spec
+    from mpigraft.bench import JobPart, pairing_spec
+    from mpigraft.core.model import Shard
     from mpigraft.request import override_spec, read_site, read_spec
     from mpigraft.store import Store
 
@@ -115,22 +116,20 @@ def command(
         raise UsageError.of("share-excludes-rounds")
     if share and not resume:
         raise UsageError.of("share-needs-resume")
-    part = read_share(share) if share else None
-    if part and _share_is_done(store, campaign, part):
+    shard = read_share(share) if share else Shard()
+    if share and _share_is_done(store, campaign, shard):
         return
     allocation = find_nodes(hosts, hostfile, agent)
     if pairs:
         spec = pairing_spec(spec, allocation.hosts)
     task = Task(
         spec=spec,
-        allocation=allocation,
+        part=JobPart(allocation, shard, locked=not ignore_lock),
         resume=campaign if resume else None,
-        share=part,
         here=here or bool(hosts or hostfile),
         dry_run=dry_run,
         repeats=repeats,
         wait=wait,
-        locked=not ignore_lock,
     )
     if identity := measure(store, task):
         _show(store, identity, repeats)
@@ -152,16 +151,12 @@ class Task:
     """What one call of `bench` does."""
 
     spec: CampaignSpec
-    allocation: Allocation
+    part: JobPart
     here: bool  # whether a login node may be measured
     dry_run: bool
     resume: str | None = None  # id or name of a campaign to continue; empty: the last
-    share: Shard | None = None  # of the rounds; None: all
     repeats: str = ""  # id of the campaign that this one repeats
-    deadline: float = math.inf  # of time.monotonic(): nothing is started after it
-    apart: bool = False  # no baseline is needed: each configuration is compared with that of then
     wait: bool = False  # for another campaign on these nodes to end
-    locked: bool = True  # whether it keeps others off, and they it
 
 
 def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
@@ -184,7 +179,6 @@ def measure(store: Store, task: Task) -> str:
     """Run a campaign, or what is left of one, and return its id; empty for a dry run, which prints
     what would be started."""
     from mpigraft.bench import (
-        JobPart,
         agreed_campaign,
         extend_campaign,
         plan_campaign,
@@ -192,10 +186,9 @@ def measure(store: Store, task: Task) -> str:
         run_campaign,
     )
     from mpigraft.cli.progress import Progress
-    from mpigraft.core.model import Shard
     from mpigraft.selection import library_digests
 
-    machine, nodes = examine_machine(), task.allocation
+    machine, nodes = examine_machine(), task.part.nodes
     try:
         _refuse_login_node(machine, nodes, task.here)
     except UsageError as login:
@@ -219,7 +212,7 @@ def measure(store: Store, task: Task) -> str:
         out("\n".join(campaign_plan_lines(campaign, made, record)))
         return ""
     waited = wait_for_others(nodes) if task.wait else 0.0
-    part = JobPart(nodes, task.share or Shard(), task.deadline + waited, task.locked, task.apart)
+    part = replace(task.part, nodes=nodes, deadline=task.part.deadline + waited)
     try:
         progress = Progress()
         with progress.bar:

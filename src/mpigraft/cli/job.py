@@ -16,7 +16,6 @@ from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, Usag
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding, Machine
-    from mpigraft.launch import Tracing
     from mpigraft.request import Asked, RunSpec
     from mpigraft.run import Job
 
@@ -85,7 +84,7 @@ def _typed_options(line: Sequence[str], verb: str, program: Sequence[str]) -> tu
 
 
 def decide_job(
-    spec: RunSpec, tracing: Tracing | None = None, *, machine: Machine | None = None
+    spec: RunSpec, tracing: tuple[str, ...] | None = None, *, machine: Machine | None = None
 ) -> Job:
     """Plan a job, and tell what could not be taken into account. `machine` is this one, where that
     is known already. Raises MpigraftError."""

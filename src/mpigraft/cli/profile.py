@@ -23,7 +23,6 @@ from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
-    from mpigraft.launch import Tracing
     from mpigraft.run import Job
     from mpigraft.trace import Profile
 
@@ -126,10 +125,8 @@ def command(
     return code
 
 
-def _tracing(*, waits: bool, sites: bool) -> Tracing:
-    from mpigraft.launch import Tracing
-
-    return Tracing(tuple(word for word, on in ((WAITS, waits), (SITES, sites)) if on))
+def _tracing(*, waits: bool, sites: bool) -> tuple[str, ...]:
+    return tuple(word for word, on in ((WAITS, waits), (SITES, sites)) if on)
 
 
 def _collect(planned: Job, folder: Path, code: int, top: int) -> Profile | None:
@@ -140,7 +137,7 @@ def _collect(planned: Job, folder: Path, code: int, top: int) -> Profile | None:
     from mpigraft.trace import Counting, counted_profile, read_counts
 
     assert planned.tracing is not None
-    waits = WAITS in planned.tracing.options
+    waits = WAITS in planned.tracing
     try:
         counts, root = read_counts(folder), _files_root(planned)
         ranks = planned.layout.ranks

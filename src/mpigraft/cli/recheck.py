@@ -71,6 +71,7 @@ def command(
       mpigraft recheck                   # after maintenance, or every night
       mpigraft recheck --minutes 20 --junit recheck.xml
     """
+    from mpigraft.bench import JobPart
     from mpigraft.cli.bench import Task
     from mpigraft.cli.report import check
     from mpigraft.store import Store
@@ -83,14 +84,16 @@ def command(
     reference = _reference(store, good, machine, accept)
     task = Task(
         spec=_spec(store, reference, machine, minutes),
-        allocation=common.find_nodes(hosts, hostfile, agent),
+        part=JobPart(
+            common.find_nodes(hosts, hostfile, agent),
+            deadline=deadline,
+            locked=not ignore_lock,
+            apart=bool(reference),
+        ),
         here=here or bool(hosts or hostfile),
         dry_run=dry_run,
         repeats=reference.id if reference else "",
-        deadline=deadline,
-        apart=bool(reference),
         wait=wait,
-        locked=not ignore_lock,
     )
     form = Form(json, brief, accept, junit, minutes)
     if reference is None:

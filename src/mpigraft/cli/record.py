@@ -45,10 +45,9 @@ def command(
       mpigraft record -n 8 -o solver.record -- ./solver input.dat
       mpigraft replay solver.record
     """
-    from mpigraft.launch import Tracing
 
     refuse_place(output)
-    tracing = Tracing(("record", f"budget={budget}"))
+    tracing = ("record", f"budget={budget}")
     planned = job.decide_job(job.requested_job(asked, program, "record"), tracing)
     if dry_run:
         from mpigraft.run import job_script

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mpigraft.launch.hosts.reachability import Nodes as Nodes
     from mpigraft.launch.launch_request import IN_GUEST as IN_GUEST
     from mpigraft.launch.launch_request import LaunchRequest as LaunchRequest
-    from mpigraft.launch.launch_request import Tracing as Tracing
     from mpigraft.launch.launch_result import LaunchResult as LaunchResult
     from mpigraft.launch.launchers.select import FIX as FIX
     from mpigraft.launch.launchers.select import launcher_name as launcher_name

@@ -207,8 +207,8 @@ def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -
     if not request.allocation.here:  # other kernels are compared by the contents of their MPI
         sums = str(cache.folders().cache / "contents")
         rows.append(EnvRow("MPIGRAFT_CONTENTS", sums, Scope.RANK, "witness"))
-    if request.tracing:
-        options = ",".join(request.tracing.options)
+    if request.tracing is not None:
+        options = ",".join(request.tracing)
         rows.append(EnvRow("MPIGRAFT_TRACE", folder, Scope.RANK, "trace"))
         rows.append(EnvRow("MPIGRAFT_TRACE_OPTIONS", options, Scope.RANK, "trace"))
     return rows

@@ -17,13 +17,6 @@ GRACE_S = 2.0  # between the guard's SIGTERM and SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
-class Tracing:
-    """What is counted or recorded of the calls of MPI: words of MPIGRAFT_TRACE_OPTIONS."""
-
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class LaunchRequest:
     """A program to start in a configuration on a layout, with everything that this needs."""
 
@@ -47,7 +40,8 @@ class LaunchRequest:
     placement: Placement = NOWHERE  # of each rank of a node
     other_programs: tuple[Group, ...] = ()  # each with its part of the layout's ranks
     folder: Path | None = None  # for files that the launcher reads; None: `cwd`
-    tracing: Tracing | None = None  # ranks write node files beside the witness's records
+    # Words of MPIGRAFT_TRACE_OPTIONS: ranks write node files beside the witness's records.
+    tracing: tuple[str, ...] | None = None
     stdin: str = ""  # rank that reads standard input: 0, all, none; empty: the launcher decides
 
     @property

@@ -123,7 +123,8 @@ def markdown_table(table: Table) -> list[str]:
 
 def _crossovers(group: CellGroup, section: Section, baseline: str) -> str:
     changes = words.crossings(group, baseline, section.better)
-    return ", ".join(f"from {numbers.size(c.size)} {c.ahead}" for c in changes) or "none"
+    steps = (f"from {numbers.size(size)} {ahead}" for size, ahead in changes.items())
+    return ", ".join(steps) or "none"
 
 
 def _launches(data: ReportData) -> list[str]:

@@ -143,11 +143,8 @@ def _sizes(
     _say(console, _title(section), "bold")
     _say(console, f"{printable(group.configuration)} against {printable(baseline)}")
     _print_table(console, size_table(section, group, narrow=True), signs)
-    for crossing in words.crossings(group, baseline, section.better):
-        _row(
-            console,
-            f"from {numbers.size(crossing.size)} {printable(crossing.ahead)} is ahead",
-        )
+    for size, ahead in words.crossings(group, baseline, section.better).items():
+        _row(console, f"from {numbers.size(size)} {printable(ahead)} is ahead")
 
 
 def _baseline_only(console: Console, series: BaselineSeries, baseline: str, *, brief: bool) -> None:

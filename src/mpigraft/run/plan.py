@@ -49,7 +49,6 @@ from mpigraft.launch import (
     IN_GUEST,
     THIS_HOST,
     LaunchRequest,
-    Tracing,
     engine_context,
     find_allocation,
     launchers_for,
@@ -117,7 +116,7 @@ class Job:
     placement: Placement = NOWHERE
     others: tuple[Group, ...] = ()  # programs besides the first
     sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
-    tracing: Tracing | None = None
+    tracing: tuple[str, ...] | None = None
 
 
 # ------------------------------------------------------------------ deciding

@@ -29,7 +29,7 @@ def job_script(job: Job, environ: Mapping[str, str]) -> str:
         for name, value in made.env
         if environ.get(name) != value
     ]
-    folders = made.files or job.tracing
+    folders = bool(made.files) or job.tracing is not None
     files = [shlex.join(["mkdir", str(folder)])] if folders else []
     files += [line for path, text in made.files for line in _written(path, text, witness)]
     words = made.argv[made.argv.index("--") + 1 :]

@@ -22,6 +22,7 @@ from mpigraft.analysis.overtime.matching import (
     MatchedConfiguration,
     match_configurations,
     series_name,
+    unmatched,
 )
 from mpigraft.analysis.overtime.reference_state import RECHECK
 from mpigraft.core.errors import MissingError, UsageError
@@ -234,17 +235,17 @@ def test_versions_are_no_part_of_a_series() -> None:
 def test_a_configuration_continues_that_of_the_same_key_then_id_then_series() -> None:
     old = {"a": "openmpi@5.0.1/ucx", "b": "mpich@4.2/ucx", "c": "mpich@5.0/ucx", "e": "gone@1/x"}
     new = {"a": "openmpi@5.0.9/ucx", "B": "mpich@4.2/ucx", "C": "mpich@5.1/ucx", "f": "fresh@1/x"}
-    matches = match_configurations(old, new)
-    assert [(p.old, p.new) for p in matches.pairs] == [("a", "a"), ("b", "B"), ("c", "C")]
-    assert (matches.only_old, matches.only_new) == (("gone@1/x",), ("fresh@1/x",))
-    assert shows(matches.pairs[2].name, "mpich@5.1/ucx", "mpich@5.0/ucx")
+    pairs = match_configurations(old, new)
+    assert [(p.old, p.new) for p in pairs] == [("a", "a"), ("b", "B"), ("c", "C")]
+    assert unmatched(old, new, pairs) == (("gone@1/x",), ("fresh@1/x",))
+    assert shows(pairs[2].name, "mpich@5.1/ucx", "mpich@5.0/ucx")
 
 
 def test_a_series_that_fits_two_is_matched_by_hand_only() -> None:
     old = {"a": "mpich@4.2/ucx"}
     new = {"b": "mpich@5.0/ucx", "c": "mpich@5.1/ucx"}
-    assert match_configurations(old, new).pairs == ()
-    (pair,) = match_configurations(old, new, ["mpich@4=mpich@5.1"]).pairs
+    assert match_configurations(old, new) == ()
+    (pair,) = match_configurations(old, new, ["mpich@4=mpich@5.1"])
     assert pair == MatchedConfiguration("a", "c", "mpich@4.2/ucx", "mpich@5.1/ucx")
     for word in ("mpich@4=mpich@5", "x=mpich@5.1", "mpich@4.2/ucx", "=", ""):
         with pytest.raises(UsageError):

@@ -109,8 +109,8 @@ def test_an_accepted_campaign_is_the_good_state_and_a_pass_is_not(site: Site) ->
 def test_nodes_may_be_reached_by_an_agent(site: Site) -> None:
     site.run("recheck", "--accept", "--hosts", "n1,n2", "--agent", "/bin/true")
     assert site.tasks
-    assert site.tasks[0].allocation.hosts == ("n1", "n2")
-    assert site.tasks[0].allocation.agent == "/bin/true"
+    assert site.tasks[0].part.nodes.hosts == ("n1", "n2")
+    assert site.tasks[0].part.nodes.agent == "/bin/true"
 
 
 def test_a_node_that_became_unlike_the_others_is_named(site: Site) -> None:
@@ -220,9 +220,9 @@ def test_every_recheck_has_a_deadline_and_none_needs_a_baseline(site: Site) -> N
     site.run("recheck", "--minutes", "2")
     assert site.tasks is not None
     first, second = site.tasks
-    assert 170 < first.deadline - begun < 300
-    assert 110 < second.deadline - begun < 240
-    assert (first.spec.rounds, first.apart, second.apart) == (20, False, True)
+    assert 170 < first.part.deadline - begun < 300
+    assert 110 < second.part.deadline - begun < 240
+    assert (first.spec.rounds, first.part.apart, second.part.apart) == (20, False, True)
     for minutes in ("0", "nan", "-1", "inf"):
         assert site.run("recheck", "--accept", "--minutes", minutes).code == 2
 

@@ -15,7 +15,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.model import Allocation, Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
 from mpigraft.launch.command import _own_cores, _uneven, prepare_launch
 from mpigraft.launch.hosts.allocation import THIS_HOST
-from mpigraft.launch.launch_request import LaunchRequest, Tracing
+from mpigraft.launch.launch_request import LaunchRequest
 from mpigraft.native.programs import Natives
 from tests.builders.probes import configuration, install, with_transport
 
@@ -199,13 +199,13 @@ def test_what_traces_is_preloaded_before_the_witness_and_writes_beside_it() -> N
     rows = (EnvRow("LD_PRELOAD", "/site/lib.so", Scope.RANK, "module"),)
     asked = replace(LNX, mpi=install("openmpi@5.0.11", environment=rows))
     natives = replace(NATIVES, trace=Path("/n/trace.so"))
-    given = of_ranks(launch(asked, tracing=Tracing(("waits", "sites")), natives=natives))
+    given = of_ranks(launch(asked, tracing=("waits", "sites"), natives=natives))
     first = f"{natives.trace}:{natives.witness}"
     assert given["LD_PRELOAD"] == f"{first}:/site/lib.so"
     assert (given["MPIGRAFT_TRACE"], given["MPIGRAFT_TRACE_OPTIONS"]) == ("/w", "waits,sites")
     assert not [word for word in launch(asked, natives=natives).argv if "trace" in word]
     with pytest.raises(MissingError) as told:
-        launch(asked, tracing=Tracing())
+        launch(asked, tracing=())
     assert told.value.code == "trace-not-built"
 
 

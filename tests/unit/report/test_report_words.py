@@ -99,8 +99,9 @@ def test_crossings_name_the_one_that_is_ahead() -> None:
     section = sections(small_data().comparison)[0]
     group = next(g for g in section.groups if g.configuration == "openmpi@5.0.11/ob1-tcp")
     found = words.crossings(group, BASELINE, Better.LOWER)
-    assert [(c.size, c.ahead) for c in found] == [(1 << 22, BASELINE)]
-    assert words.crossings(group, BASELINE, Better.HIGHER)[0].ahead == group.configuration
+    assert found == {1 << 22: BASELINE}
+    ahead = words.crossings(group, BASELINE, Better.HIGHER)
+    assert ahead == {1 << 22: group.configuration}
 
 
 def test_own_bytes_of_ranks_follow_counted_bytes() -> None:

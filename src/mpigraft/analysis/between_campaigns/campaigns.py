@@ -17,7 +17,13 @@ from mpigraft.analysis import completion, cut, summary
 from mpigraft.analysis.between_campaigns.curve import Side, UnpairedCurve
 from mpigraft.analysis.between_campaigns.permutation import joint_p
 from mpigraft.analysis.curve_comparison import JointTest, Limits
-from mpigraft.analysis.disturbance import control_of, noise_reason, undisturbed, verdict_finding
+from mpigraft.analysis.disturbance import (
+    control_of,
+    disturbed_rounds,
+    noise_reason,
+    undisturbed,
+    verdict_finding,
+)
 from mpigraft.analysis.grouping import Series, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.multiplicity import repeated_metric
@@ -26,6 +32,7 @@ from mpigraft.analysis.overtime.matching import (
     MatchedConfiguration,
     labels_with_values,
     match_configurations,
+    unmatched,
 )
 from mpigraft.analysis.verdict_rules import MIN_ROUNDS
 from mpigraft.core.arrays import np
@@ -66,20 +73,21 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
     Raises MissingError when the campaigns have no configuration or no curve in common, UsageError
     for a match by hand that names none.
     """
-    matches = match_configurations(labels_with_values(old), labels_with_values(new), rule.chosen)
-    judge = partial(_judge, old, new, matches.pairs, rule)
+    before, after = labels_with_values(old), labels_with_values(new)
+    pairs = match_configurations(before, after, rule.chosen)
+    judge = partial(_judge, old, new, pairs, rule)
     whole, noise, tables = judge(old.values, new.values)
     if not whole:
         raise MissingError.of("campaigns-no-match", old=old.title, new=new.title)
-    groups = _withheld(old, new, matches.pairs, rule, whole, noise)
+    groups = _withheld(old, new, pairs, rule, whole, noise)
     rounds = min(len(table.allocation) for table in tables)
     withheld = [group for group in groups if group.withheld and not group.repeats]
     findings = (
         *(f for table in tables for f in table.findings),
-        *_matching_findings((matches.only_old, matches.only_new), old, new),
+        *_matching_findings(unmatched(before, after, pairs), old, new),
         *_gaps(old, new, groups, rounds),
         *completion.findings(groups),
-        *cut.cut_findings(_cut(old, new, matches.pairs)),
+        *cut.cut_findings(_cut(old, new, pairs)),
         *((verdict_finding(withheld),) if withheld else ()),
     )
     comparison = Comparison(
@@ -90,7 +98,7 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
         tuple(groups),
         noise,
         findings,
-        launches=completion.launch_counts(new.launches, labels_with_values(new)),
+        launches=completion.launch_counts(new.launches, after),
     )
     return summary.with_summary(comparison)
 
@@ -268,16 +276,8 @@ def _disturbed_rounds(
     counts: dict[Place, list[tuple[int, int]]] = defaultdict(list)
     for number, (side, marks) in enumerate(zip(sides, clean, strict=True)):
         names = {(pair.new, pair.old)[number]: pair.name for pair in pairs}
-        every: dict[Place, set[tuple[str, int]]] = defaultdict(set)
-        disturbed: dict[Place, set[tuple[str, int]]] = defaultdict(set)
-        for row, is_clean in zip(side.values, marks, strict=True):
-            if row.configuration in names:
-                place = row.series, names[row.configuration]
-                every[place].add((row.allocation, row.round))
-                if not is_clean:
-                    disturbed[place].add((row.allocation, row.round))
-        for place, rounds in every.items():
-            counts[place].append((len(disturbed[place]), len(rounds)))
+        for place, rounds in disturbed_rounds(side.values, marks, names).items():
+            counts[place].append((sum(rounds.values()), len(rounds)))
     return counts
 
 

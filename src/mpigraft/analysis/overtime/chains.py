@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from mpigraft.analysis.overtime.matching import match_configurations, series_name
 
-
-@dataclass(slots=True)
-class Chain:
-    """One configuration over time: its last key and label, and the campaign that had it last."""
-
-    key: str
-    label: str
-    campaign: int
-    members: list[tuple[int, str]]  # campaigns that have it, and its key there
+Chain = list[tuple[int, str]]  # campaigns that have a configuration, and its key there
 
 
 def name_chains(campaigns: Sequence[Mapping[str, str]]) -> dict[tuple[int, str], str]:
@@ -29,25 +20,20 @@ def name_chains(campaigns: Sequence[Mapping[str, str]]) -> dict[tuple[int, str],
     """
     chains: list[Chain] = []
     for number, labels in enumerate(campaigns):
-        before = [chain for chain in chains if chain.campaign == number - 1]
-        earlier = [chain for chain in chains if chain.campaign != number - 1]
-        open_ = dict(labels)
+        before = [chain for chain in chains if chain[-1][0] == number - 1]
+        earlier = [chain for chain in chains if chain[-1][0] != number - 1]
+        free = dict(labels)
         for group in (before, earlier):
-            for chain, key in _continued(group, open_):
-                chain.key, chain.label, chain.campaign = key, open_.pop(key), number
-                chain.members.append((number, key))
-        chains += [Chain(key, label, number, [(number, key)]) for key, label in open_.items()]
-    counts = Counter(series_name(chain.label) for chain in chains)
-    names = {}
-    for chain in chains:
-        name = series_name(chain.label)
-        for member in chain.members:
-            names[member] = name if counts[name] == 1 else chain.label
+            last = {chain[-1][1]: chain for chain in group}
+            old = {key: campaigns[chain[-1][0]][key] for key, chain in last.items()}
+            for pair in match_configurations(old, free):
+                del free[pair.new]
+                last[pair.old].append((number, pair.new))
+        chains += [[(number, key)] for key in free]
+    labels_of = [campaigns[number][key] for number, key in (chain[-1] for chain in chains)]
+    counts = Counter(map(series_name, labels_of))
+    names: dict[tuple[int, str], str] = {}
+    for chain, label in zip(chains, labels_of, strict=True):
+        name = series_name(label)
+        names |= dict.fromkeys(chain, name if counts[name] == 1 else label)
     return names
-
-
-def _continued(chains: Iterable[Chain], labels: Mapping[str, str]) -> list[tuple[Chain, str]]:
-    """Return the chains that go on in a campaign, each with its key there."""
-    by_key = {chain.key: chain for chain in chains}
-    old = {key: chain.label for key, chain in by_key.items()}
-    return [(by_key[pair.old], pair.new) for pair in match_configurations(old, labels).pairs]

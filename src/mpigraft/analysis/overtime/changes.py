@@ -71,9 +71,7 @@ def list_changes(
 ) -> tuple[FactChange, ...]:
     """Compare every fact of the machine, then of each configuration that both have."""
     rows = list(_compared(MACHINE, machine_facts(old), machine_facts(new)))
-    for pair in match_configurations(
-        labels_with_values(old), labels_with_values(new), chosen
-    ).pairs:
+    for pair in match_configurations(labels_with_values(old), labels_with_values(new), chosen):
         facts = (configuration_facts(old, pair.old), configuration_facts(new, pair.new))
         rows += _compared(_scope(pair), *facts)
     return tuple(rows)

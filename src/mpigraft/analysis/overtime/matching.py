@@ -36,13 +36,6 @@ class MatchedConfiguration:
         return f"{self.new_label} (was {self.old_label})"
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
-    pairs: tuple[MatchedConfiguration, ...]
-    only_old: tuple[str, ...]  # labels
-    only_new: tuple[str, ...]
-
-
 def labels_with_values(side: Measured) -> dict[str, str]:
     """Return the label of each configuration of a campaign that has values, by key."""
     labels = labels_of(side.configurations, side.values)
@@ -57,7 +50,7 @@ def series_name(label: str) -> str:
 
 def match_configurations(
     old: Mapping[str, str], new: Mapping[str, str], chosen: Sequence[str] = ()
-) -> Matches:
+) -> tuple[MatchedConfiguration, ...]:
     """Match configurations (label by key): those of `chosen` (OLD=NEW, each an id or its
     beginning), then by key, by label, and by series, each where it fits one of both sides only.
     Raises UsageError for a word of `chosen` that names none or several."""
@@ -74,15 +67,21 @@ def match_configurations(
         by_name = {name: k for k, name in free_new.items()}
         single = _single(free_old.values()) & _single(free_new.values())
         pairs |= {k: by_name[name] for k, name in free_old.items() if name in single}
-    matched = set(pairs.values())
-    return Matches(
-        tuple(
-            MatchedConfiguration(k, pairs[k], label, new[pairs[k]])
-            for k, label in old.items()
-            if k in pairs
-        ),
-        tuple(sorted(label for k, label in old.items() if k not in pairs)),
-        tuple(sorted(label for k, label in new.items() if k not in matched)),
+    return tuple(
+        MatchedConfiguration(k, pairs[k], label, new[pairs[k]])
+        for k, label in old.items()
+        if k in pairs
+    )
+
+
+def unmatched(
+    old: Mapping[str, str], new: Mapping[str, str], pairs: Iterable[MatchedConfiguration]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """List the labels that only the old side has, and those that only the new one has."""
+    ours, theirs = {pair.old for pair in pairs}, {pair.new for pair in pairs}
+    return (
+        tuple(sorted(label for key, label in old.items() if key not in ours)),
+        tuple(sorted(label for key, label in new.items() if key not in theirs)),
     )
 
 

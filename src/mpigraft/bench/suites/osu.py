@@ -206,7 +206,10 @@ def _table_line(line: str, place: Place, state: _OsuState, *, last: bool) -> boo
         table.rows += 1
         return True
     if header := osu_columns.read_header(line, place):
-        _take_header(header, place, table, state)
+        columns, injected = header
+        _take_header(columns, place, table, state)
+        if injected:
+            state.other(injected, place)
         return True
     words = line.split()
     if table.lost and words[0].isdigit():
@@ -234,17 +237,15 @@ def _table_line(line: str, place: Place, state: _OsuState, *, last: bool) -> boo
 
 
 def _take_header(
-    header: osu_columns.Header, place: Place, table: OpenTable, state: _OsuState
+    columns: tuple[str, ...], place: Place, table: OpenTable, state: _OsuState
 ) -> None:
     table.lost = False
     broken = table.columns == ("size",) and not table.rows  # something was injected into it
-    table.columns = (*table.columns, *header.columns) if broken else header.columns
+    table.columns = (*table.columns, *columns) if broken else columns
     if table.rows:
         state.begin(place)
     else:
         state.take_threads()
-    if header.injected:
-        state.other(header.injected, place)
 
 
 def _sums_characters(benchmark: Benchmark) -> bool:

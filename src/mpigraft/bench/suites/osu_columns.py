@@ -7,7 +7,6 @@ apart, so splitting at two would glue them. Sources: the header functions of OMB
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mpigraft.bench.suites.base import Place
 
@@ -42,16 +41,9 @@ WHOLE = ("size", "iterations", "transmit")
 VALIDATIONS = {"Pass": True, "Fail": False}
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The columns that a line names, and what was injected into the line after them."""
-
-    columns: tuple[str, ...]
-    injected: str
-
-
-def read_header(line: str, place: Place) -> Header | None:
-    """Return the columns in a line, or None where the line is no header. Raises UsageError for a
+def read_header(line: str, place: Place) -> tuple[tuple[str, ...], str] | None:
+    """Return the columns in a line, and what was injected into it after them; None where the line
+    is no header. Raises UsageError for a
     line that starts like one and goes on with a column that is not known."""
     text = line.strip()
     rest = text.lstrip("#").lstrip()
@@ -66,7 +58,7 @@ def read_header(line: str, place: Place) -> Header | None:
         rest = rest[match.end() :].lstrip()
     if len(set(columns)) != len(columns):
         place.refuse("the header names a column twice")
-    return Header(tuple(columns), rest) if columns else None
+    return (tuple(columns), rest) if columns else None
 
 
 def is_row(words: list[str], columns: tuple[str, ...]) -> bool:

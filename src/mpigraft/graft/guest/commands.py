@@ -180,9 +180,7 @@ def _read(
         launches = _with_programs(root, reading.launches, environment, cwd)
         return GuestCommand(CommandKind.LAUNCHER, launches=launches, sources=reading.sources)
     if packages.certain or (packages.possible and not reading.started):
-        behind = GuestCommand(
-            CommandKind.MPI, packages.program, packages.certain, packages.possible
-        )
+        behind = packages
     elif mpi and all(sure for _, sure in mpi) and _are_all(reading, mpi):
         behind = replace(mpi[0][0], also=tuple(one.program for one, _ in mpi[1:]))
     else:
@@ -207,10 +205,10 @@ def _starts_unknown(reading: ScriptReading) -> bool:
 
 def _r_packages(
     root: Root, reading: ScriptReading, environment: Mapping[str, str], cwd: str
-) -> r_packages.RPackages:
+) -> GuestCommand:
     """Find what packages of an R script need MPI, by the R beside its interpreter."""
     if not reading.packages:
-        return r_packages.RPackages()
+        return GuestCommand()
     beside = f"{reading.r.rpartition('/')[0]}/R" if "/" in reading.r else "R"
     entry = locate(root, beside, environment, cwd)[1]
     return r_packages.follow(root, dict(reading.packages), entry.path if entry else "", environment)

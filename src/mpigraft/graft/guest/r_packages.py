@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from mpigraft.binary import Root, RootError
 from mpigraft.graft.guest import own_mpi
+from mpigraft.graft.guest.command import CommandKind, GuestCommand
 from mpigraft.knowledge import binding_of
 
 MAX_TEXT = 1 << 20  # bytes of one file
@@ -20,18 +20,9 @@ FIELD = re.compile(r"^(Depends|Imports):(.*(?:\n[ \t].*)*)", re.MULTILINE)
 NAME = re.compile(r"(?:^|,)\s*([A-Za-z][\w.]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class RPackages:
-    """What packages of a script open. Paths are inside, sorted."""
-
-    program: str = ""  # the R that loads them
-    certain: tuple[str, ...] = ()  # libraries that need MPI, loaded in any case
-    possible: tuple[str, ...] = ()  # the same, loaded on a condition
-
-
 def follow(
     root: Root, named: Mapping[str, bool], script: str, environment: Mapping[str, str]
-) -> RPackages:
+) -> GuestCommand:
     """Follow {package: whether it is loaded in any case} to the libraries that need MPI. `script`
     is the path of `R`, the shell script that starts it; empty: not known."""
     match = HOME.search(_text(root, script)) if script else None
@@ -48,7 +39,8 @@ def follow(
     for name, certain in reached.items():
         for library in _libraries(root, _place(root, name, folders)):
             certainty[library] = certain and _is_whole(root, library, home)
-    return RPackages(
+    return GuestCommand(
+        CommandKind.MPI,
         _program(root, home, script),
         tuple(sorted(path for path, certain in certainty.items() if certain)),
         tuple(sorted(path for path, certain in certainty.items() if not certain)),

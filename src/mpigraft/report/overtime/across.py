@@ -14,6 +14,7 @@ from mpigraft.analysis import (
     labels_with_values,
     list_changes,
     match_configurations,
+    unmatched,
     what_changed,
 )
 from mpigraft.core import numbers
@@ -132,7 +133,7 @@ class Across:
     def gone(self) -> tuple[str, ...]:
         """Configurations of the old campaign that have no value in the new one."""
         old, new = (labels_with_values(side) for side in (self.old, self.new))
-        return match_configurations(old, new, self.rule.chosen).only_old
+        return unmatched(old, new, match_configurations(old, new, self.rule.chosen))[0]
 
     def refuse_worse(self) -> None:
         """Raise CheckFailed where a curve is slower, or a configuration is gone; NotJudged where

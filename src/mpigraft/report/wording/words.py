@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from mpigraft.analysis import reason_of, size_bound
 from mpigraft.core.model import (
@@ -120,29 +119,21 @@ def better(direction: Better) -> str:
     return "lower is better" if direction is Better.LOWER else "higher is better"
 
 
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """From `size` on the other of the two is ahead."""
-
-    size: int
-    ahead: str  # id of the one that is ahead from there on
-
-
-def crossings(group: CellGroup, baseline: str, direction: Better) -> tuple[Crossing, ...]:
-    """Return who is ahead from each crossover on, read from the ratio at that size."""
+def crossings(group: CellGroup, baseline: str, direction: Better) -> dict[int, str]:
+    """Return who is ahead from the size of each crossover on, by the ratio at that size."""
     at = {cell.size: cell for cell in group.cells}
-    return tuple(
-        Crossing(s, group.configuration if is_ahead(at[s], direction) else baseline)
+    return {
+        s: group.configuration if is_ahead(at[s], direction) else baseline
         for s in group.crossovers
         if s in at
-    )
+    }
 
 
-def crossing_steps(changes: Sequence[Crossing], baseline: str, most: int = 4) -> str:
+def crossing_steps(changes: Mapping[int, str], baseline: str, most: int = 4) -> str:
     """Write `the baseline is ahead from 1 KiB, it is ahead from 64 KiB and 2 more`."""
     steps = [
-        f"{'the baseline' if c.ahead == baseline else 'it'} is ahead from {size(c.size)}"
-        for c in changes
+        f"{'the baseline' if ahead == baseline else 'it'} is ahead from {size(at)}"
+        for at, ahead in changes.items()
     ]
     return join_some(steps, most, ", ")
 
