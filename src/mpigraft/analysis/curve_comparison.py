@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from mpigraft.analysis.reasons import IMPORTED, open_reason
 from mpigraft.analysis.statistics.coarseness import narrowed, resolved
@@ -16,6 +16,9 @@ from mpigraft.analysis.verdict_rules import crossovers, curve_verdict, decide, r
 from mpigraft.core.arrays import Floats, Ints, np
 from mpigraft.core.model import Cell, CellGroup, JointBound, Metric, SeriesKey, Verdict
 from mpigraft.core.numbers import from_log
+
+Log = TypeVar("Log")
+Count = TypeVar("Count")
 
 
 class JointTest(NamedTuple):
@@ -34,32 +37,22 @@ class Limits(NamedTuple):
     level: float
 
 
-class Columns(NamedTuple):
-    """One value a size; all but `counts` are logs, or differences of logs."""
+class CellValues(NamedTuple, Generic[Log, Count]):
+    """The values of one size, or an array of them over sizes; all but `rounds` are logs, or
+    differences of logs."""
 
-    old: Floats  # the baseline, or the old campaign
-    new: Floats
-    middles: Floats
-    lows: Floats  # before what the coarse clock takes off
-    highs: Floats
-    counts: Ints  # rounds
-    spreads: Floats
-    coarse: Floats  # what both sides' coarseness may shift the ratio by
-    widest: Floats  # the coarser side's step
+    old: Log  # the baseline, or the old campaign
+    new: Log
+    middle: Log
+    low: Log  # before what the coarse clock takes off
+    high: Log
+    rounds: Count
+    spread: Log
+    coarse: Log  # what both sides' coarseness may shift the ratio by
+    widest: Log  # the coarser side's step
 
 
-class CellRow(NamedTuple):
-    """The values of one size, as in `Columns`."""
-
-    old: float
-    new: float
-    middle: float
-    low: float
-    high: float
-    rounds: int
-    spread: float
-    coarse: float
-    widest: float
+Columns = CellValues[Floats, Ints]
 
 
 class Pooled(NamedTuple):
@@ -117,12 +110,12 @@ class JudgedCurve(ABC):
 
     def _cells(self, limits: Limits) -> tuple[Cell, ...]:
         columns = (np.asarray(column).tolist() for column in self._columns())
-        rows = map(CellRow._make, zip(*columns, strict=True))
+        rows = (CellValues(*row) for row in zip(*columns, strict=True))
         return tuple(
             self._cell(limits, size, row) for size, row in zip(self.sizes, rows, strict=True)
         )
 
-    def _cell(self, limits: Limits, size: int, row: CellRow) -> Cell:
+    def _cell(self, limits: Limits, size: int, row: CellValues[float, int]) -> Cell:
         low, high, count = row.low - row.coarse, row.high + row.coarse, row.rounds
         verdict = decide(low, high, self.metric.better, count, limits.margin, limits.winner)
         verdict = resolved(verdict, row.new - row.old, row.widest)

@@ -90,11 +90,11 @@ class PairedCurve(JudgedCurve):
         return Columns(
             old=baseline,
             new=candidate,
-            middles=middles,
-            lows=lows,
-            highs=highs,
-            counts=counts,
-            spreads=spreads,
+            middle=middles,
+            low=lows,
+            high=highs,
+            rounds=counts,
+            spread=spreads,
             coarse=off,
             widest=widest,
         )

@@ -69,6 +69,15 @@ def document(**keys: Any) -> str:
     return json.dumps({"schema": SCHEMA, **plain(keys, shown=True)}, indent=2, allow_nan=False)
 
 
+def parse_object(text: str) -> dict[str, Any]:
+    """Read a stored JSON object; nothing of one that redaction made unreadable."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def row_of(kind: type[Row], value: object, **given: Any) -> Row:
     """Make an object of a document, a TypedDict: keys that are not given are attributes of a
     value."""

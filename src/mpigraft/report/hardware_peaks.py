@@ -8,14 +8,13 @@ nothing is known of.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from mpigraft.core.model import LAYOUT_PATTERN
+from mpigraft.core.serialize import parse_object
 from mpigraft.report.contents import ReportData
-from mpigraft.report.software import document
 from mpigraft.report.wording.counts import Section
 
 # "200 Gb/sec (4X HDR)" of InfiniBand, "BS_200G" of Slingshot, "25000 Mb/s" of a network device
@@ -44,7 +43,7 @@ def link(data: ReportData) -> Peak | None:
 def memory(data: ReportData) -> Peak | None:
     """Find how fast a NUMA domain reads its memory, of the first allocation that says so."""
     for allocation in data.allocations:
-        rate = document(allocation.machine).get("memory_read_mib_s")
+        rate = parse_object(allocation.machine).get("memory_read_mib_s")
         if isinstance(rate, int) and rate > 0:
             megabytes = rate * (1 << 20) / 1e6
             return megabytes, f"a NUMA domain's memory, {megabytes / 1000:.0f} GB/s"
@@ -72,11 +71,8 @@ def of(section: Section, peaks: Peaks) -> Peak | None:
 
 
 def _devices(machine: str) -> list[dict[str, Any]]:
-    try:
-        listed = json.loads(machine)["fabrics"]
-        return [device for device in listed if isinstance(device, dict)]
-    except (ValueError, KeyError, TypeError):
-        return []
+    listed = parse_object(machine).get("fabrics")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def _speed(device: dict[str, Any]) -> Peak | None:

@@ -3,7 +3,6 @@ print them, and as words for a caption."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from mpigraft.core import numbers
 from mpigraft.core.env import redact
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import GuestKind, Origin, Replace
+from mpigraft.core.serialize import parse_object
 from mpigraft.core.text import join_some
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
@@ -27,15 +27,6 @@ IN_STACK: dict[str, str] = {
 }
 NATIVE = "this machine's MPI, outside of any guest"
 NAMED = 6  # nodes or runs of nodes, and versions, that are named
-
-
-def document(text: str) -> dict[str, Any]:
-    """Read a stored JSON object; empty for anything else."""
-    try:
-        content = json.loads(text)
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}
 
 
 def networks(machine: dict[str, Any]) -> Iterator[str]:
@@ -58,7 +49,7 @@ def machine_table(data: ReportData) -> Table | None:
     """Tabulate hosts, CPU, network and system of each kind of node; None where none is known."""
     alike: dict[tuple[str, ...], dict[str, None]] = {}
     for allocation in data.allocations:
-        content = document(allocation.machine)
+        content = parse_object(allocation.machine)
         if not content:
             continue
         cpu = content.get("cpu") if isinstance(content.get("cpu"), dict) else {}
@@ -81,7 +72,7 @@ def software_table(data: ReportData) -> Table | None:
     and the launcher below it; None where nothing was recorded."""
     rows = []
     for record in data.configurations:
-        content = document(record.provenance)
+        content = parse_object(record.provenance)
         if not content.get("mpi"):
             continue
         ways, launcher = _words(content.get("found")), _words(content.get("launcher"))
@@ -105,7 +96,7 @@ def guest_roles(data: ReportData) -> dict[str, str]:
     """Give {configuration: what of a guest it measures}; empty where no guest was measured."""
     roles = {}
     for record in data.configurations:
-        guest = document(record.provenance).get("guest")
+        guest = parse_object(record.provenance).get("guest")
         if not isinstance(guest, dict):
             roles[record.id] = NATIVE
             continue
@@ -119,7 +110,7 @@ def versions(data: ReportData) -> str:
     """`mpich@5.0.2 with libfabric 2.1.0, openmpi@5.0.11`; empty where nothing was recorded."""
     named: dict[str, None] = {}
     for record in data.configurations:
-        content = document(record.provenance)
+        content = parse_object(record.provenance)
         if not content.get("mpi"):
             continue
         below = list(_libraries(content))
@@ -133,7 +124,7 @@ def node_type(data: ReportData) -> Iterator[str]:
     if not data.allocations:
         return
     nodes = {node for a in data.allocations for node in a.hosts or (a.host,) if node}
-    machine = document(data.allocations[0].machine)
+    machine = parse_object(data.allocations[0].machine)
     cpu = machine.get("cpu")
     model = str(cpu.get("model") or "") if isinstance(cpu, dict) else ""
     yield numbers.counted(len(nodes), "node") + (f" with {redact(model)}" if model else "")
@@ -159,7 +150,7 @@ def caption(data: ReportData) -> str:
     """`Measured on 2 nodes with AMD EPYC 7763, network cxi 200G; mpich@5.0.2 with libfabric
     2.1.0.`; empty where nothing is known."""
     if data.comparison.origin is Origin.IMPORT:
-        plan = document(data.campaign.plan)
+        plan = parse_object(data.campaign.plan)
         machine, about = (redact(str(plan.get(key) or "")) for key in ("machine", "about"))
         place = f"Measured on {machine} (imported)" if machine else "Imported"
         return f"{place}{'; ' * bool(about)}{about}." if machine or about else ""

@@ -19,7 +19,7 @@ from mpigraft import __version__
 from mpigraft.binary import LOADER_VARIABLES
 from mpigraft.core import cache, file_dependencies
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
-from mpigraft.core.model import Fit, GuestLabel, Machine, MpiAbi, MpiInstall, Replace
+from mpigraft.core.model import Fit, GuestLabel, Machine, MpiAbi, MpiInstall
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
 from mpigraft.request import GraftSpec

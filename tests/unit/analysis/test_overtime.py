@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from evaluation.overtime_synthetic import EFFECTS, Kind, shares
 from mpigraft.analysis.between_campaigns import permutation, shift
 from mpigraft.analysis.between_campaigns.campaigns import compare_campaigns
-from mpigraft.analysis.overtime import changes as what
 from mpigraft.analysis.overtime.changes import ChangeStatus, FactChange, list_changes, what_changed
 from mpigraft.analysis.overtime.matching import (
     MatchedConfiguration,
@@ -36,6 +35,7 @@ from mpigraft.core.model import (
     Origin,
     Verdict,
 )
+from mpigraft.core.serialize import parse_object
 from tests.builders.comparisons import codes
 from tests.builders.messages import matches, shows
 from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign
@@ -310,8 +310,8 @@ def test_contents_tell_a_library_without_a_version() -> None:
 
 
 def test_a_damaged_document_has_no_facts() -> None:
-    assert what._json("[1]") == {}
-    assert what._json("{") == {}
+    assert parse_object("[1]") == {}
+    assert parse_object("{") == {}
 
 
 def test_sizes_that_only_one_campaign_has_are_named() -> None:

@@ -103,16 +103,12 @@ def test_a_failed_start_names_the_node(
         return found
 
     monkeypatch.setattr(document, "explain_start", explain)
-    what = {
-        "configuration": configuration("openmpi@5.0.11", "ofi-lnx"),
-        "layout": Layout(2, 1),
-        "placement": NOWHERE,
-        "allocation": Allocation(("n1", "n2"), "--hosts"),
-        "natives": Natives(tmp_path / "bench", tmp_path / "w.so", tmp_path / "guard", "digest"),
-    }
+    natives = Natives(tmp_path / "bench", tmp_path / "w.so", tmp_path / "guard", "digest")
+    nodes = Allocation(("n1", "n2"), "--hosts")
+    what = (configuration("openmpi@5.0.11", "ofi-lnx"), Layout(2, 1), NOWHERE, nodes, natives)
     cache.put(document.KIND, "k", plain(what))
     assert [f.code for f in document.launch_findings("k", tmp_path, failed=failed)] == codes
     assert len(asked) == bool(failed)
     assert [f.code for f in document.nodes_findings("k")] == [f.code for f in found if f is LACKS]
-    assert asked[-1][1:4] == (2, what["natives"], what["allocation"])
+    assert asked[-1][1:4] == (2, natives, nodes)
     assert asked[-1][4] == {"launch": False}

@@ -84,11 +84,11 @@ class UnpairedCurve(JudgedCurve):
         return Columns(
             old=old,
             new=new,
-            middles=middles,
-            lows=lows,
-            highs=highs,
-            counts=counts,
-            spreads=spreads,
+            middle=middles,
+            low=lows,
+            high=highs,
+            rounds=counts,
+            spread=spreads,
             coarse=self.off,
             widest=self.widest,
         )

@@ -7,7 +7,6 @@ and the evidence of what its ranks mapped. A fact that one of the two campaigns 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from mpigraft.analysis.overtime.matching import (
     match_configurations,
 )
 from mpigraft.core.model import EvidenceRecord, LaunchRecord, Measured
+from mpigraft.core.serialize import parse_object
 
 Facts = dict[str, str]  # by name; what is not recorded is absent
 MACHINE = "machine"
@@ -106,7 +106,7 @@ def _compared(scope: str, old: Facts, new: Facts) -> Iterator[FactChange]:
 def machine_facts(side: Measured) -> Facts:
     """Return what the machine documents and the launches' conditions have; several values are
     joined."""
-    documents = [_json(allocation.machine) for allocation in side.allocations]
+    documents = [parse_object(allocation.machine) for allocation in side.allocations]
     facts: dict[str, set[str]] = {name: set() for name in ("operating system", "kernel", "CPU")}
     facts |= {"CPU governor": _governors(side.launches), "network driver": set()}
     facts |= {"network firmware": set(), "GPU driver": set()}
@@ -171,7 +171,7 @@ def configuration_facts(side: Measured, key: str) -> Facts:
     """Return what the provenance of a configuration has, and the evidence of what its ranks
     mapped."""
     record = next((c for c in side.configurations if c.key == key), None)
-    document = _json(record.provenance) if record else {}
+    document = parse_object(record.provenance) if record else {}
     facts: dict[str, str] = {
         "MPI": str(document.get("mpi") or ""),
         "library version": str(document.get("library_version") or ""),
@@ -219,12 +219,3 @@ def _mapped(evidence: Iterable[EvidenceRecord], contents: Mapping[str, str]) -> 
         elif files and not own:
             facts[name] = NOT_MAPPED
     return facts
-
-
-def _json(text: str) -> dict[str, Any]:
-    """Return a stored document; nothing of one that redaction made unreadable."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

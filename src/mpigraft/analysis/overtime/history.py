@@ -7,12 +7,11 @@ configuration's id and provenance say.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from mpigraft.analysis.between_campaigns.curve_levels import curve_levels
@@ -22,6 +21,7 @@ from mpigraft.analysis.overtime.matching import labels_with_values
 from mpigraft.analysis.overtime.segments import MIN_CAMPAIGNS, steps
 from mpigraft.core.model import METRICS, Better, CurveLevel, Measured, Origin, SeriesKey
 from mpigraft.core.numbers import from_log
+from mpigraft.core.serialize import parse_object
 
 DIGITS = re.compile(r"\d+")
 
@@ -89,10 +89,7 @@ def machine_name(side: Measured) -> str:
         names = sorted({DIGITS.sub("", host.partition(".")[0]) for host in hosts})
     cpus = set()
     for allocation in side.allocations:
-        try:
-            cpu = json.loads(allocation.machine).get("cpu") or {}
-        except (ValueError, AttributeError):
-            continue
+        cpu = parse_object(allocation.machine).get("cpu") or {}
         if cpu.get("model"):
             cpus.add(f"{cpu['model']}, {cpu.get('cores', '?')} cores")
     return "; ".join([", ".join(names) or "machine not recorded", *sorted(cpus)])
@@ -110,9 +107,8 @@ def sort_history(campaigns: Iterable[Measured]) -> tuple[HistoryLine, ...]:
             for curve in curve_levels(side):
                 own = names[number, curve.configuration]
                 label, campaign = labels[number][curve.configuration], side.campaign
-                point = HistoryPoint(
-                    campaign.id, campaign.name, campaign.created, label, 0, 0, curve.rounds
-                )
+                point = HistoryPoint(campaign.id, campaign.name, campaign.created, label, 0,
+                                     curve.error, curve.rounds)  # fmt: skip
                 curves[LineKey(machine, curve.key, own)].append((point, curve))
     every: dict[tuple[object, ...], set[int]] = defaultdict(set)
     for key, rows in curves.items():
@@ -170,10 +166,7 @@ def _line(
     points = []
     for point, curve in rows:
         level = sum(curve.logs[size] for size in sizes) / len(sizes)
-        points.append(
-            HistoryPoint(point.campaign, point.name, point.created, point.configuration, level,
-                  curve.error, point.rounds)
-        )  # fmt: skip
+        points.append(replace(point, level=level))
     metric = METRICS[key.series.metric]
     shifts = []
     for step in steps([p.level for p in points], [p.error for p in points], lines):

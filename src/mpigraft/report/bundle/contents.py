@@ -6,13 +6,12 @@ import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mpigraft import __version__
 from mpigraft.bench import write_export
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import AcrossRule, Measured
-from mpigraft.core.serialize import document
+from mpigraft.core.serialize import document, parse_object
 from mpigraft.native import sources
 from mpigraft.report.bundle.archive import SUMS, safe_name, write_archive
 from mpigraft.report.bundle.scripts import scripts
@@ -153,25 +152,17 @@ def _versions(side: Measured) -> str:
             "libraries", "guest", "programs")  # fmt: skip
     rows = []
     for record in side.configurations:
-        provenance = _json(record.provenance)
+        provenance = parse_object(record.provenance)
         known = {key: provenance[key] for key in keys if key in provenance}
         rows.append({"id": record.id, "key": record.key, **known})
     machines = [
-        {"hosts": list(a.hosts or (a.host,)), "machine": _json(a.machine)}
+        {"hosts": list(a.hosts or (a.host,)), "machine": parse_object(a.machine)}
         for a in side.allocations
     ]  # fmt: skip
     return document(
         mpigraft=__version__, measured_with=side.campaign.tool, machines=machines,
         configurations=rows,
     )  # fmt: skip
-
-
-def _json(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _pretty(text: str) -> bytes:

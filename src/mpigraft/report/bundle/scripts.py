@@ -18,6 +18,7 @@ from typing import Any
 from mpigraft.bench import native_launches
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import ConfigurationRecord, Layout, Measured, parse_layout
+from mpigraft.core.serialize import parse_object
 from mpigraft.native import sources
 from mpigraft.report.bundle.archive import safe_name
 from mpigraft.report.bundle.launchers import launch_lines
@@ -51,7 +52,7 @@ def scripts(side: Measured) -> dict[str, bytes]:
     for number, record in enumerate(side.configurations, 1):
         for key in plan.get("layouts", ()):
             layout = _layout(str(key), _cores(side))
-            provenance = _document(record)
+            provenance = parse_object(record.provenance)
             starts = [row for row in provenance.get("starts") or () if key in row["words"]]
             if layout is None or not (native or starts):
                 continue
@@ -72,7 +73,7 @@ def _layout(key: str, cores: int) -> Layout | None:
 
 def _cores(side: Measured) -> int:
     """Cores of the smallest node; ranks that are more than those were bound to none."""
-    documents = (_json(allocation.machine) for allocation in side.allocations)
+    documents = (parse_object(allocation.machine) for allocation in side.allocations)
     every = [(document.get("cpu") or {}).get("cores") for document in documents]
     return min((n for n in every if isinstance(n, int) and n > 0), default=UNKNOWN_CORES)
 
@@ -120,18 +121,6 @@ def _preparation(
 def _comment(text: str) -> str:
     """Write a line that nothing in `text` can end."""
     return "# " + " ".join(text.split())
-
-
-def _document(record: ConfigurationRecord) -> dict[str, Any]:
-    return _json(record.provenance)
-
-
-def _json(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _prefix(provenance: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from mpigraft.core.env import SECRET_NAME, STRUCK
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import AllocationRecord
 from mpigraft.core.numbers import counted
+from mpigraft.core.serialize import parse_object
 from mpigraft.report.contents import ReportData
 from mpigraft.report.markup import Html, el, foreign, join, table
 
@@ -29,11 +30,7 @@ def machine(data: ReportData) -> Html:
     since a campaign may have a hundred jobs."""
     alike: dict[Html, list[AllocationRecord]] = {}
     for allocation in data.allocations:
-        try:
-            facts = json.loads(allocation.machine)
-        except ValueError:
-            facts = {}
-        rows = el("dl", *_machine(facts if isinstance(facts, dict) else {}))
+        rows = el("dl", *_machine(parse_object(allocation.machine)))
         alike.setdefault(rows, []).append(allocation)
     parts = (join(_machine_heading(allocations), rows) for rows, allocations in alike.items())
     return join(*parts) if alike else el("p", "The machine was not recorded.")

@@ -57,6 +57,7 @@ from mpigraft.run.proof import surroundings
 
 NAMES_OF_HOSTS = Path("/etc/hosts")
 KIND = "job"  # of documents that say what a kept job was to be
+KeptJob = tuple[Configuration, Layout, Placement, Allocation, Natives]
 
 
 def start_document(
@@ -71,13 +72,7 @@ def start_document(
     libmpi = "" if isinstance(due, str) else due.path
     far = not job.allocation.here
     mapped = _mapped(job, job.program) if job.program else []
-    what = {
-        "configuration": job.configuration,
-        "layout": job.layout,
-        "placement": job.placement,
-        "allocation": job.allocation,
-        "natives": job.natives,
-    }
+    what: KeptJob = (job.configuration, job.layout, job.placement, job.allocation, job.natives)
     cache.put(KIND, key, plain(what))
     return {
         "key": key,
@@ -196,21 +191,13 @@ def _mapped(job: Job, program: Path) -> list[Path]:
     return [one.path for one in libraries if one.path]
 
 
-def _kept_job(
-    key: str,
-) -> tuple[Configuration, Layout, Placement, Allocation, Natives] | None:
+def _kept_job(key: str) -> KeptJob | None:
     """Return the plan of a kept job; None where that is gone, or another version's."""
-    what: Any = cache.get(KIND, key)
     try:
-        return (
-            revive(Configuration, what["configuration"]),
-            revive(Layout, what["layout"]),
-            revive(Placement, what["placement"]),
-            revive(Allocation, what["allocation"]),
-            revive(Natives, what["natives"]),
-        )
+        job: KeptJob = revive(KeptJob, cache.get(KIND, key))
     except (TypeError, ValueError, KeyError, AttributeError):
         return None
+    return job
 
 
 def nodes_findings(key: str) -> tuple[Finding, ...]:
