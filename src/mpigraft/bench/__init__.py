@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.schedule.campaign import plan_campaign as plan_campaign
     from mpigraft.bench.schedule.campaign import resume_campaign as resume_campaign
     from mpigraft.bench.schedule.campaign import schedule_launches as schedule_launches
-    from mpigraft.bench.schedule.starts import Start as Start
+    from mpigraft.bench.schedule.places import Start as Start
     from mpigraft.bench.submission import ShareStatus as ShareStatus
     from mpigraft.bench.submission import SubmissionStatus as SubmissionStatus
     from mpigraft.bench.submission import agreed_campaign as agreed_campaign

@@ -11,7 +11,7 @@ from pathlib import Path
 from mpigraft.bench import measurement
 from mpigraft.bench.measurement import LaunchOutcome
 from mpigraft.bench.schedule.campaign import Campaign, Step
-from mpigraft.bench.schedule.starts import Start
+from mpigraft.bench.schedule.places import Start
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError

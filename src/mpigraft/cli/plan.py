@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -21,7 +21,6 @@ from mpigraft.cli.common import (
     out,
     tell,
 )
-from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.write import write_whole
 from mpigraft.report import graft_plan_lines, pruned_lines, stored_plans_lines
@@ -29,7 +28,10 @@ from mpigraft.request import Asked, GraftSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import GraftPlan
-    from mpigraft.graft import GraftFolder, GraftOptions, Guest
+    from mpigraft.core.serialize import Keys
+    from mpigraft.graft import GraftFolder, GraftOptions, Guest, Pruned
+
+    PrunedDocument = Annotated[dict[str, Any], Pruned, Keys(dry_run=bool)]
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 UNUSED_DAYS, MOST_DAYS = 30, 36500
@@ -49,16 +51,6 @@ class PlansDocument(TypedDict):
     disk: int  # bytes of all plans; copies that several plans have count once
 
 
-class PrunedDocument(TypedDict):
-    """What --prune removed."""
-
-    removed: Sequence[GraftFolder]
-    busy: Sequence[GraftFolder]  # unused for as long, and kept for the jobs with records in them
-    freed: int  # bytes
-    dry_run: bool  # nothing was removed
-
-
-@takes_request("machine")
 def command(
     *,
     guest: Annotated[
@@ -191,7 +183,7 @@ def _removed(key: str) -> str:
 
 
 def _pruned(days: str, form: str, *, dry: bool) -> str:
-    from mpigraft.core.serialize import document, row_of
+    from mpigraft.core.serialize import document, plain
     from mpigraft.graft import prune_grafts
 
     try:
@@ -202,7 +194,7 @@ def _pruned(days: str, form: str, *, dry: bool) -> str:
         raise UsageError.of("days-invalid", days=days)
     done = prune_grafts(limit, dry=dry)
     if form == "json":
-        return document(**row_of(PrunedDocument, done, dry_run=dry))
+        return document(**plain(done, shown=True), dry_run=dry)
     return "\n".join(pruned_lines(done, limit, dry=dry))
 
 

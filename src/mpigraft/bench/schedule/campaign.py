@@ -16,7 +16,8 @@ from pathlib import Path
 from mpigraft import __version__
 from mpigraft.analysis import refuse_empty_look, settle_looks
 from mpigraft.bench.schedule.benchmarks import requested_benchmarks
-from mpigraft.bench.schedule.starts import Start, left_out, plan_starts, startable, suitable_layouts
+from mpigraft.bench.schedule.places import Start
+from mpigraft.bench.schedule.starts import left_out, plan_starts, startable, suitable_layouts
 from mpigraft.bench.schedule.times import (
     LONG_TIMES,
     START_S,

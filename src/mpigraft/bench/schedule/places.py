@@ -15,16 +15,19 @@ from pathlib import Path
 
 from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.rank_files import RankFiles
+from mpigraft.bench.suites.registry import PROGRAM_SUITES
 from mpigraft.binary import ElfError, FolderRoot, closure
 from mpigraft.core import env
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import (
+    Benchmark,
     Bind,
     BindKind,
     Configuration,
     EngineContext,
     EnvRow,
     GraftPlan,
+    Layout,
     Machine,
     MpiInstall,
     Scope,
@@ -50,12 +53,24 @@ SCRATCH = "/tmp/mpigraft"  # noqa: S108  placeholder of the empty folder in whic
 
 
 @dataclass(frozen=True, slots=True)
-class FittingProgram:
-    """A program that fits a configuration."""
+class Start:
+    """A program of a suite under one configuration."""
 
+    benchmark: Benchmark
+    tool: Tool
     configuration: Configuration  # with what the program's ranks need besides to find its libmpi
-    files: tuple[Path, ...]  # of this machine: the program and all that it maps and reads
+    files: tuple[Path, ...]  # the program and all that it maps and reads: none may change
     binds: tuple[Bind, ...] = ()  # folders of this machine that a guest is given
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Keys of the configuration and of the benchmark."""
+        return (self.configuration.key, self.benchmark.key)
+
+    def words(self, spec: CampaignSpec, layout: Layout) -> tuple[str, ...]:
+        """Return the command line of one rank."""
+        suite = PROGRAM_SUITES[self.benchmark.suite]
+        return suite.words(self.benchmark, self.tool, spec, layout)
 
 
 class Here:
@@ -67,9 +82,11 @@ class Here:
     def files(self, mpi: MpiInstall) -> RankFiles:
         return RankFiles.of_host(self.root, mpi)
 
-    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> FittingProgram:
-        """Check a program whose ranks are given these rows besides. Raises CheckFailed where it
-        would not run on the configuration's MPI."""
+    def start(
+        self, benchmark: Benchmark, tool: Tool, configuration: Configuration, given: Rows = ()
+    ) -> Start:
+        """Start a program whose ranks are given these rows besides, if it fits: nothing runs yet.
+        Raises CheckFailed where it would not run on the configuration's MPI."""
         assert configuration.mpi is not None
         folder = str(tool.folder or Path("/"))
         command = command_of(FolderRoot(Path("/")), tool.words, dict(os.environ), folder)
@@ -78,7 +95,7 @@ class Here:
             configuration.mpi, self.machine, Path(tool.words[0]), command, given
         )
         configured = _with_rows(configuration, choice.rows)
-        return FittingProgram(configured, tuple(_files(tool, command, configured)))
+        return Start(benchmark, tool, configured, tuple(_files(tool, command, configured)))
 
 
 class InGuest:
@@ -117,8 +134,10 @@ class InGuest:
     def files(self, _mpi: MpiInstall) -> RankFiles:
         return self._files
 
-    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> FittingProgram:
-        """As `Here.fit`; raises CheckFailed also for what the engine cannot show to ranks."""
+    def start(
+        self, benchmark: Benchmark, tool: Tool, configuration: Configuration, given: Rows = ()
+    ) -> Start:
+        """As `Here.start`; raises CheckFailed also for what the engine cannot show to ranks."""
         mpi, bare = configuration.mpi, configuration.graft
         assert mpi is not None
         assert bare is not None
@@ -140,7 +159,9 @@ class InGuest:
             binds = (*self._binds, *own)
             engine_words(plan, self._context(plan, tool, binds))
         configured = replace(_with_rows(configuration, (*choice.rows, *given)), graft=plan)
-        return FittingProgram(configured, tuple(_guest_files(tool, command, guest, plan)), binds)
+        return Start(
+            benchmark, tool, configured, tuple(_guest_files(tool, command, guest, plan)), binds
+        )
 
     def _context(self, plan: GraftPlan, tool: Tool, binds: tuple[Bind, ...]) -> EngineContext:
         cwd = tool.folder or Path(SCRATCH)
@@ -163,8 +184,10 @@ class InStack:
     def files(self, mpi: MpiInstall) -> RankFiles:
         return RankFiles.of_host(self.root, mpi)
 
-    def fit(self, tool: Tool, configuration: Configuration, given: Rows = ()) -> FittingProgram:
-        """As `Here.fit`, for a program that searches the stack's overrides."""
+    def start(
+        self, benchmark: Benchmark, tool: Tool, configuration: Configuration, given: Rows = ()
+    ) -> Start:
+        """As `Here.start`, for a program that searches the stack's overrides."""
         mpi, bare = configuration.mpi, configuration.graft
         assert mpi is not None
         assert bare is not None
@@ -177,7 +200,7 @@ class InStack:
         plan = _shared_folder(plan_stack(guest, mpi, wanted, self.machine), bare)
         configured = replace(_with_rows(configuration, given), graft=plan)
         files = (*_files(tool, command, configured), *(Path(s.path) for s in plan.inputs))
-        return FittingProgram(configured, tuple(path for path in files if path.is_file()))
+        return Start(benchmark, tool, configured, tuple(path for path in files if path.is_file()))
 
 
 Place = Here | InGuest | InStack

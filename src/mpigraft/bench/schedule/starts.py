@@ -9,39 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from mpigraft.bench.schedule.app_environment import AppEnvironments, search_path
-from mpigraft.bench.schedule.places import Place, places
-from mpigraft.bench.suites.programs import Tool
+from mpigraft.bench.schedule.places import Place, Start, places
 from mpigraft.bench.suites.registry import PROGRAM_SUITES
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
-from mpigraft.core.model import Benchmark, Bind, Configuration, EnvRow, Layout, Machine
+from mpigraft.core.model import Benchmark, Configuration, EnvRow, Layout, Machine
 from mpigraft.request import CampaignSpec
 from mpigraft.selection import select_mpis
 
 NOT_HERE = "benchmark-program-missing"
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A program of a suite under one configuration."""
-
-    benchmark: Benchmark
-    tool: Tool
-    configuration: Configuration  # with what the program's ranks need besides to find its libmpi
-    files: tuple[Path, ...]  # the program and all that it maps and reads: none may change
-    binds: tuple[Bind, ...] = ()  # folders of this machine that a guest is given
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Keys of the configuration and of the benchmark."""
-        return (self.configuration.key, self.benchmark.key)
-
-    def words(self, spec: CampaignSpec, layout: Layout) -> tuple[str, ...]:
-        """Return the command line of one rank."""
-        suite = PROGRAM_SUITES[self.benchmark.suite]
-        return suite.words(self.benchmark, self.tool, spec, layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +104,9 @@ class _Planner:
         )
         for tool in suite.tools(benchmark, self.spec, self.machine, files, mpi):
             try:
-                fit = place.fit(tool, configuration, (*given, *tool.rows))
+                return place.start(benchmark, tool, configuration, (*given, *tool.rows))
             except CheckFailed as error:
                 no = error.amended(why=f"{error.why}; {tool.advice}") if tool.advice else error
-                continue
-            return Start(benchmark, tool, fit.configuration, fit.files, fit.binds)
         raise no
 
     def _rows(self, benchmark: Benchmark, configuration: Configuration) -> tuple[EnvRow, ...]:

@@ -51,11 +51,11 @@ class GraftFolder:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was removed, or would be; what is as old and in use by jobs; the bytes set free."""
+    """What --prune removed, or would remove."""
 
     removed: tuple[GraftFolder, ...]
-    busy: tuple[GraftFolder, ...]
-    freed: int
+    busy: tuple[GraftFolder, ...]  # unused for as long, and kept for the jobs with records in them
+    freed: int  # bytes
 
 
 def home() -> Path:
