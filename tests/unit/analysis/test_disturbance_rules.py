@@ -262,3 +262,9 @@ def test_a_finding_counts_curves_that_repeat_no_other() -> None:
     assert codes(comparison.findings) == ["note", "verdict-withheld"]
     each = ("k0 on native:latency (1x2)", "6 of 10 rounds", "k2 on native:latency (1x2)", "7 of 10")
     assert matches(comparison.findings[1], "verdict-withheld", count=2, curves=each)
+
+
+def test_a_round_is_disturbed_where_any_of_its_values_is() -> None:
+    rows = [row("k0", turn, size, 1.0) for turn in (0, 1) for size in (1, 8)] + [row("k1", 0, 1, 1)]
+    rounds = disturbance.disturbed_rounds(rows, [False, True, True, True, False], {"k0": "mpi"})
+    assert rounds == {(rows[0].series, "mpi"): {("a0", 0): True, ("a0", 1): False}}

@@ -231,7 +231,7 @@ def _common(value: Mapping[str, Any]) -> Common:
     program = _text(value.get("program", "")).rpartition("/")[2]
     if size < 1:
         raise ValueError(f"a world of {size}")
-    record = RankRecord(UNREAD, size, host, 0, version, (), (), boot=boot, program=program)
+    record = replace(_unread(host, version), size=size, boot=boot, program=program)
     return Common(record, libraries, numa)
 
 
