@@ -127,7 +127,7 @@ def plan_job(
     machine: Machine,
     environ: Mapping[str, str],
     subject: JobSubject | None = None,
-    tracing: Tracing | None = None,
+    tracing: tuple[str, ...] | None = None,
 ) -> Job:
     """Decide all of a job; for a guest its graft folder is made. `subject` is what
     `job_subject` returned, where that is known already. Raises MissingError for an MPI,
