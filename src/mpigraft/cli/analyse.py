@@ -12,14 +12,13 @@ import typer
 
 from mpigraft.cli import bench, ladder
 from mpigraft.cli.common import DryRun, Json, find_nodes, flag, option, out, settings, tell
-from mpigraft.cli.options import Agent, Environment, Hostfile, Hosts
+from mpigraft.cli.options import Agent, Hostfile, Hosts, takes_request
 from mpigraft.core.errors import UsageError
+from mpigraft.request import Asked, CampaignSpec, asked_campaign
 
 if TYPE_CHECKING:
     from mpigraft.cli.ladder import LadderKeys
     from mpigraft.trace import Exchange, Phase
-
-Words = list[str] | None
 
 
 class AnalysisDocument(TypedDict):
@@ -30,7 +29,19 @@ class AnalysisDocument(TypedDict):
     ladder: NotRequired[LadderKeys]  # of the longest exchange, if transports were measured
 
 
+@takes_request(
+    only=("mpi", "transport", "layout", "baseline", "rounds", "seed", "env"),
+    read=asked_campaign,
+    usual={"mpi": False, "transport": False, "layout": "all nodes, evenly", "rounds": False},
+    texts={
+        "mpi": "MPI to measure the steps on: openmpi, mpich@5, a path; repeatable.",
+        "transport": "Transport to measure the steps over: ofi-lnx, ucx; repeatable.",
+        "layout": "Layout of the exchange's ranks.",
+        "rounds": "Rounds to measure; 8 at least to decide.",
+    },
+)
 def command(
+    *,
     ctx: typer.Context,
     record: Annotated[
         Path,
@@ -40,22 +51,7 @@ def command(
         Path | None,
         option("FOLDER", "Write synthetic records of the longest exchange.", False, "-o"),
     ] = None,
-    mpi: Annotated[
-        Words,
-        option("NAME", "MPI to measure the steps on: openmpi, mpich@5, a path; repeatable."),
-    ] = None,
-    transport: Annotated[
-        Words, option("NAME", "Transport to measure the steps over: ofi-lnx, ucx; repeatable.")
-    ] = None,
-    layout: Annotated[
-        Words, option("NODESxRANKS", "Layout of the exchange's ranks.", "all nodes, evenly")
-    ] = None,
-    baseline: Annotated[
-        str | None, option("NAME", "Configuration to compare the others with.")
-    ] = None,
-    rounds: Annotated[int | None, option("N", "Rounds to measure; 8 at least to decide.")] = None,
-    seed: Annotated[int | None, option("N", "Seed of the random order.", "random")] = None,
-    env: Environment = None,
+    asked: Asked[CampaignSpec],
     hosts: Hosts = "",
     hostfile: Hostfile = "",
     agent: Agent = "",
@@ -79,15 +75,10 @@ def command(
       mpigraft analyse solver.record -o steps
     """
     from mpigraft.report import exchange_lines, ladder_lines, phase_lines
-    from mpigraft.request import asked_campaign
     from mpigraft.store import Store
     from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
-    asked = asked_campaign({
-        "mpi": mpi, "transport": transport, "baseline": baseline, "rounds": rounds, "seed": seed,
-        "env": env, "layout": layout,
-    })  # fmt: skip
-    measuring = bool(mpi or transport)
+    measuring = bool(asked.value.mpi or asked.value.transport)
     if not measuring and (dry_run or asked.given):
         raise UsageError.of("analyse-what")
     file = read_record_file(record)

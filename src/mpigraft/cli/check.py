@@ -52,7 +52,7 @@ class CheckDocument(TypedDict):
     others: OtherFits
 
 
-@takes_request("mpi", "engine", "engine_options", "force", "ranks_per_node", "form", "output")
+@takes_request(only=("programs", "replace", "machine", "no_glibc"))
 def command(
     *,
     guest: Annotated[

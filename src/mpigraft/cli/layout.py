@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import typer
 
 from mpigraft.cli.common import Json, console, examine_machine, find_nodes, option, out
-from mpigraft.cli.options import Gpus, Hosts, layout_option
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import UsageError
+from mpigraft.request import Asked, JobPlacement
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Allocation, Cpu, Layout, Machine, Placement, RenderedCommand
@@ -39,7 +40,12 @@ class LayoutDocument(TypedDict):
     launchers: Sequence[RenderedCommand]
 
 
+@takes_request(
+    only=("nodes", "ranks_per_node", "threads", "map_by", "bind_to", "gpus", "hosts"),
+    usual={"nodes": "1", "threads": "1", "ranks_per_node": "no ranks"},
+)
 def command(
+    *,
     layout: Annotated[
         str | None,
         typer.Argument(
@@ -48,13 +54,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    nodes: Annotated[int, layout_option("nodes", "1")] = 1,
-    per_node: Annotated[int | None, layout_option("ranks_per_node", "no ranks")] = None,
-    threads: Annotated[int, layout_option("threads", "1")] = 1,
-    map_by: Annotated[str | None, layout_option("map_by")] = None,
-    bind_to: Annotated[str | None, layout_option("bind_to")] = None,
-    gpus: Gpus = False,
-    hosts: Hosts = "",
+    asked: Asked[JobPlacement],
     machine: Annotated[
         Path | None, option("FILE", "Use another machine: its `discover --json`.")
     ] = None,
@@ -84,26 +84,30 @@ def command(
     from mpigraft.launch import assign_cpus, launchers_here, placement_for, render_launchers
     from mpigraft.report import print_layout
 
-    flags = (nodes, threads, map_by, bind_to, gpus) != (1, 1, None, None, False)
-    if layout and (flags or per_node is not None):
+    where, ranks = asked.value, "ranks_per_node" in asked.given
+    nodes, threads = (getattr(where, k) if k in asked.given else 1 for k in ("nodes", "threads"))
+    flags = (nodes, threads) != (1, 1) or where.places
+    if layout and (flags or ranks):
         raise UsageError.of("layout-given-twice", layout=layout)
-    if flags and per_node is None:
+    if flags and not ranks:
         raise UsageError.of("ranks-per-node-missing")
     here = examine_machine(machine)
-    if per_node is not None:
-        layout = layout_key(nodes, per_node, threads, map_by or "", bind_to or "", gpus)
-    asked = parse_layout(layout, here.cpu.cores) if layout else None
-    placed = assign_cpus(asked, here.cpu, here.gpus) if asked else Placement()
+    if ranks:
+        layout = layout_key(
+            nodes, where.ranks_per_node, threads, where.map_by, where.bind_to, where.gpus
+        )
+    chosen = parse_layout(layout, here.cpu.cores) if layout else None
+    placed = assign_cpus(chosen, here.cpu, here.gpus) if chosen else Placement()
     commands: list[RenderedCommand] = []
-    if asked:
+    if chosen:
         kinds = launcher or launchers_here(here)
-        allocation = _nodes(asked, hosts)
-        placement = placement_for(asked, here, allocation)
-        commands = list(render_launchers(kinds, here, asked, placement, allocation))
+        allocation = _nodes(chosen, where.hosts)
+        placement = placement_for(chosen, here, allocation)
+        commands = list(render_launchers(kinds, here, chosen, placement, allocation))
     if as_json:
-        out(_document(here, asked, placed, commands))
+        out(_document(here, chosen, placed, commands))
     else:
-        print_layout(console(), here, asked, placed, commands)
+        print_layout(console(), here, chosen, placed, commands)
     return 0
 
 

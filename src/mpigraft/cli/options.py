@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -12,22 +12,29 @@ import typer
 from mpigraft.request import Asked, RequestOption, RunSpec, asked_for, options_of
 
 Code = TypeVar("Code")
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def takes_request(
     *without: str,
+    only: Collection[str] = (),
     read: Callable[[Mapping[str, object]], Asked[Any]] | None = None,
-    after: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    after: Mapping[str, tuple[str, ...]] = NONE,
+    usual: Mapping[str, str | bool] = NONE,
+    texts: Mapping[str, str] = NONE,
 ) -> Callable[[Callable[..., Code]], Callable[..., Code]]:
     """Give a command the options of its parameter of the type `Asked[...]`, in the place of that
-    parameter, but for the keys `without`. It gets the request that was typed, which `read` makes of
-    words where values are none yet. `after` has the command's own parameters that come between
-    options, each row by the key of the option before them."""
+    parameter: those of the keys `only`, in this order, or all but for the keys `without`. It gets
+    the request that was typed, which `read` makes of words where values are none yet. `after` has
+    the command's own parameters that come between options, each row by the key of the option before
+    them; `usual` and `texts` what help shows of an option instead, as its default and its text."""
 
     def decorate(command: Callable[..., Code]) -> Callable[..., Code]:
         signature = inspect.signature(command, eval_str=True)
         name, kind = _request_of(signature)
-        options = {key: one for key, one in options_of(kind).items() if key not in without}
+        every = options_of(kind)
+        keys = only or [key for key in every if key not in without]
+        options = {key: every[key].showing(usual.get(key), texts.get(key)) for key in keys}
         own = dict(signature.parameters)
         between = {key: [own.pop(one) for one in names] for key, names in after.items()}
         parameters: list[inspect.Parameter] = []
@@ -79,16 +86,13 @@ def parameter(option: RequestOption) -> inspect.Parameter:
     )
 
 
-def described(option: RequestOption, usual: str = "", *, repeatable: bool = False) -> Any:
-    """Describe an option for typer. `usual` takes the place of what help shows as the default."""
+def described(option: RequestOption) -> Any:
+    """Describe an option for typer."""
     rules = option.rules
-    names, text = rules.names or (option.flag,), rules.help
+    names, shown = rules.names or (option.flag,), rules.usual
     if _is_flag(option):
-        return typer.Option(*names, help=text)
-    if repeatable:
-        text = f"{text.removesuffix('.')}; repeatable."
-    shown = usual or rules.usual
-    return typer.Option(*names, metavar=rules.metavar or None, help=text, show_default=shown)
+        return typer.Option(*names, help=rules.help)
+    return typer.Option(*names, metavar=rules.metavar or None, help=rules.help, show_default=shown)
 
 
 def _type_of(option: RequestOption) -> Any:
@@ -100,15 +104,9 @@ def _type_of(option: RequestOption) -> Any:
     return list[one] | None if many else one | None  # type: ignore[valid-type]
 
 
-def layout_option(key: str, usual: str = "", *, repeatable: bool = False) -> Any:
-    """Make the option of one part of a layout, the same for every command but for its default."""
-    return described(RUN[key], usual, repeatable=repeatable)
-
-
 # Options of `run` that other commands have too.
 RUN = options_of(RunSpec)
 Environment = Annotated[list[str] | None, described(RUN["env"])]
 Hosts = Annotated[str, described(RUN["hosts"])]
 Hostfile = Annotated[str, described(RUN["hostfile"])]
 Agent = Annotated[str, described(RUN["agent"])]
-Gpus = Annotated[bool, described(RUN["gpus"])]

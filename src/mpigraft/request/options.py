@@ -66,6 +66,12 @@ class RequestOption:
     def flag(self) -> str:
         return self.rules.flag or f"--{self.key.replace('_', '-')}"
 
+    def showing(self, usual: str | bool | None, text: str | None) -> RequestOption:
+        """Return the same with another default or text in help."""
+        rules = self.rules
+        usual = rules.usual if usual is None else usual
+        return replace(self, rules=replace(rules, usual=usual, help=text or rules.help))
+
     def place(self, source: str) -> str:
         """Name the key of a source, for errors."""
         return self.flag if source == COMMAND_LINE else f"{source}: {self.key}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 from typer.main import get_command
 
@@ -97,3 +99,18 @@ def test_a_request_takes_more_and_its_parts_too() -> None:
     spec = RunSpec(mpi="mpich", stdin="none", where=JobPlacement(ranks=3))
     assert asked == Asked(spec, frozenset({"mpi", "ranks", "stdin"}))
     assert with_options(spec, {"ranks": 4}).where.ranks == 4
+
+
+def test_a_command_takes_some_options_and_shows_another_default() -> None:
+    usual, texts = {"nodes": "1"}, {"threads": "Cores."}
+
+    @takes_request(only=("threads", "nodes"), usual=usual, texts=texts)
+    def command(*, asked: Asked[JobPlacement]) -> Asked[JobPlacement]:
+        return asked
+
+    rules = {key: one.rules for key, one in options_of(JobPlacement).items()}
+    threads, nodes = inspect.signature(command).parameters.values()
+    rows = [one.annotation.__metadata__[0] for one in (threads, nodes)]
+    assert [row.help for row in rows] == [texts["threads"], rules["nodes"].help]
+    assert [row.show_default for row in rows] == [rules["threads"].usual, usual["nodes"]]
+    assert command(threads=None, nodes=3) == Asked(JobPlacement(nodes=3), frozenset({"nodes"}))
