@@ -35,7 +35,7 @@ from mpigraft.evidence import check_launched
 from mpigraft.knowledge import matching_issues
 from mpigraft.launch import LaunchResult
 from mpigraft.native import NOW, Natives
-from mpigraft.request import CampaignSpec
+from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec
 
 TAIL_LINES = 12  # of a failed launch's output, in the finding
 OWN_LINES = 3  # of our programs, one for each rank that prints
@@ -68,7 +68,7 @@ def native_words(spec: CampaignSpec, names: Sequence[str]) -> tuple[str, ...]:
     largest size that was requested is passed on: what does not fit into memory is refused."""
     words = ["--benchmark", ",".join(names), "--min", str(spec.min_size)]
     words += ["--budget", f"{spec.budget_ms:g}", "--buffers", spec.buffers]
-    if spec.max_size != CampaignSpec().max_size:
+    if spec.max_size != USUAL_MAX_SIZE:
         words += ["--max", str(spec.max_size)]
     return tuple(words if spec.validate else [*words, "--no-validate"])
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mpigraft.request.options import settings_of as settings_of
     from mpigraft.request.site import flag_of_key as flag_of_key
     from mpigraft.request.site import read_site as read_site
+    from mpigraft.request.spec import USUAL_MAX_SIZE as USUAL_MAX_SIZE
     from mpigraft.request.spec import CampaignSpec as CampaignSpec
     from mpigraft.request.spec import asked_campaign as asked_campaign
     from mpigraft.request.spec import override_spec as override_spec

@@ -32,6 +32,7 @@ from mpigraft.request.options import (
     settings_of,
 )
 
+USUAL_MAX_SIZE = 4 << 20  # bytes of a message: mpigraft-bench's own
 LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the limit before
 # The largest numbers that a person can mean: beyond them a plan takes all memory, or the store
 # has no place for it.
@@ -163,8 +164,8 @@ class CampaignSpec:
         help="Smallest message.",
     )  # fmt: skip
     max_size: int = option(
-        4 * 1024 * 1024, '"4MiB"', flag="--max", most=LARGEST, size=True, metavar="BYTES",
-        usual="4MiB", help="Largest message: 65536, 4GiB.",
+        0, '"4MiB"', flag="--max", most=LARGEST, size=True, metavar="BYTES",
+        usual="4MiB, with --quick 1MiB", help="Largest message: 65536, 4GiB.",
     )  # fmt: skip
     budget_ms: float = option(
         0.0, "20", flag="--budget", most=MOST_BUDGET_MS, metavar="MS", usual="20, with --quick 8",
@@ -201,7 +202,7 @@ class CampaignSpec:
     )  # fmt: skip
     quick: bool = option(
         default=False, example="true",
-        help="Measure for a few minutes: 6 rounds of latency, bibw and allreduce, 8 ms a size.",
+        help="Measure for a few minutes: 6 rounds of latency, bibw and allreduce, to 1 MiB.",
     )  # fmt: skip
 
     @property

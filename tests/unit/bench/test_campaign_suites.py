@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.schedule.campaign import Step, resume_campaign, schedule_launches
+from mpigraft.bench.measurement import native_words
+from mpigraft.bench.schedule.campaign import (
+    Step,
+    completed_spec,
+    resume_campaign,
+    schedule_launches,
+)
 from mpigraft.cli.dry_run import benchmark_lines
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import Family, MpiInstall
@@ -165,3 +171,20 @@ def test_a_limit_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="nothing that this campaign starts") as no:
         planned(benchmark=("latency", "osu:latency"), osu=(build,), limits=(f"{name}=9",))
     assert "osu:latency" in no.value.fix
+
+
+@pytest.mark.parametrize(
+    ("asked", "largest"),
+    [
+        ({}, 4 << 20),
+        ({"quick": True}, 1 << 20),
+        ({"quick": True, "min_size": 1 << 20}, 1 << 20),
+        ({"quick": True, "min_size": (1 << 20) + 1}, 4 << 20),
+        ({"quick": True, "max_size": 4 << 20}, 4 << 20),
+    ],
+)
+def test_a_quick_campaign_ends_at_a_smaller_size(asked: dict[str, int], largest: int) -> None:
+    spec = completed_spec(CampaignSpec(seed=1, **asked))  # type: ignore[arg-type]
+    words = native_words(spec, ["bw"])
+    assert spec.max_size == largest
+    assert ("--max" in words) is (largest != 4 << 20)  # mpigraft-bench's own is not repeated

@@ -13,7 +13,7 @@ from mpigraft.bench.suites.registry import NATIVE
 from mpigraft.core.errors import MpigraftError, UsageError
 from mpigraft.core.model import CampaignRecord, Origin
 from mpigraft.native import ALONE
-from mpigraft.request import CampaignSpec, option_words, stored_spec
+from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec, option_words, stored_spec
 
 # What `benchmark_command` adds itself, and what a new campaign names or draws anew.
 CHANGED = ("name", "benchmark", "seed", "limit_s", "quick", "layout", "nodes", "ranks_per_node")
@@ -49,7 +49,8 @@ def benchmark_command(record: CampaignRecord, benchmark: str, layouts: Sequence[
     try:
         spec = stored_spec(json.loads(record.plan)["wish"], "the stored plan")
         own = tuple(app for app in spec.app if benchmark == f"app:{app.name}")
-        flags = option_words(replace(spec, app=own), (*CHANGED, *AXES))
+        largest = 0 if spec.max_size == USUAL_MAX_SIZE else spec.max_size
+        flags = option_words(replace(spec, app=own, max_size=largest), (*CHANGED, *AXES))
         words = ["mpigraft", "bench", "--benchmark", benchmark.removeprefix(f"{NATIVE}:")]
         for layout in layouts:
             words += ["--layout", layout]

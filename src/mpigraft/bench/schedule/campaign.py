@@ -19,14 +19,11 @@ from mpigraft.bench.schedule.benchmarks import requested_benchmarks
 from mpigraft.bench.schedule.places import Start
 from mpigraft.bench.schedule.starts import left_out, plan_starts, startable, suitable_layouts
 from mpigraft.bench.schedule.times import (
-    LONG_TIMES,
-    START_S,
-    USUAL,
     completed_limits,
-    count_budgets,
     default_limit_s,
-    long_bytes,
+    estimate_launch_s,
     refuse_idle_limits,
+    usual_max_size,
 )
 from mpigraft.bench.suites.registry import NATIVE
 from mpigraft.core.clock import utc_now
@@ -153,11 +150,8 @@ class Campaign:
 
     @property
     def launch_s(self) -> float:
-        """About how long one launch takes, in seconds: validation and warm-up are off the budget's
-        clock and add about half of it. Slow transports and many ranks take longer."""
-        budgets = count_budgets(self.spec, self.native, _most_nodes(self.layouts))
-        long_s = LONG_TIMES * long_bytes(self.spec, self.native) / USUAL
-        return START_S + 1.5 * budgets * self.spec.budget_ms / 1000 + long_s
+        """About how long one launch takes, in seconds."""
+        return estimate_launch_s(self.spec, self.native, _most_nodes(self.layouts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +278,8 @@ def _most_nodes(layouts: Iterable[Layout]) -> int:
 
 
 def _complete(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -> CampaignSpec:
-    """Settle every default that a later look must find again: rounds, seed, times."""
+    """Settle every default that a later look must find again: sizes, rounds, seed, times."""
+    spec = replace(spec, max_size=spec.max_size or usual_max_size(spec))
     spec.refuse_empty_range()
     refuse_idle_limits(spec, benchmarks)
     rounds, looks = settle_looks(spec.rounds, spec.looks)

@@ -8,8 +8,9 @@ from mpigraft.bench.suites.registry import NATIVE
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
 from mpigraft.native import ALONE, STARTUP
-from mpigraft.request import CampaignSpec
+from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec
 
+QUICK_MAX_SIZE = 1 << 20  # bytes of a message: the two sizes above take half of a launch
 LONG_TIMES = 12  # warm-up, tries and five samples at least, each prepared and checked
 SLOWEST, USUAL = 1e8, 1e9  # bytes a second, of a network over TCP and of one node's memory
 START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
@@ -28,6 +29,14 @@ def default_limit_s(
         + LONG_TIMES * long_bytes(spec, native) / SLOWEST
     )
     return own_s if len(native) == len(benchmarks) else max(own_s, OTHERS_LIMIT_S)
+
+
+def estimate_launch_s(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -> float:
+    """Estimate how many seconds one launch takes: validation and warm-up are off the budget's
+    clock and add about half of it. Slow transports and many ranks take longer."""
+    budgets = count_budgets(spec, benchmarks, nodes)
+    long_s = LONG_TIMES * long_bytes(spec, benchmarks) / USUAL
+    return START_S + 1.5 * budgets * spec.budget_ms / 1000 + long_s
 
 
 def completed_limits(
@@ -51,6 +60,12 @@ def refuse_idle_limits(spec: CampaignSpec, benchmarks: Sequence[Benchmark]) -> N
             raise UsageError.of("limit-idle", name=name, known=", ".join(known))
 
 
+def usual_max_size(spec: CampaignSpec) -> int:
+    """Return the largest message, in bytes, where none was requested."""
+    quick = spec.quick and spec.min_size <= QUICK_MAX_SIZE
+    return QUICK_MAX_SIZE if quick else USUAL_MAX_SIZE
+
+
 def count_budgets(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -> int:
     """Return how many times a launch on `nodes` spends the budget: once for each size; where nodes
     meet pair by pair, thrice in each round of meetings, which are no more than nodes. Thirty times
@@ -67,4 +82,4 @@ def long_bytes(spec: CampaignSpec, benchmarks: Sequence[Benchmark]) -> int:
     while sizes[-1] * 2 <= spec.max_size:
         sizes.append(sizes[-1] * 2)
     sized = [b for b in benchmarks if b.name not in (*STARTUP, "barrier", "pairs")]
-    return len(sized) * sum(size for size in sizes if size > CampaignSpec().max_size)
+    return len(sized) * sum(size for size in sizes if size > USUAL_MAX_SIZE)
