@@ -118,7 +118,7 @@ def make_starter(
                 inherited=surroundings.inherited,
                 binds=surroundings.binds,
                 folder=Path(scratch),
-                stdin="" if programs[configuration.key].measures(words) else "none",
+                stdin="" if programs[configuration.key].has_program(words) else "none",
             )
             try:
                 prepared = prepare_launch(request)  # first: other hosts are not queried in vain

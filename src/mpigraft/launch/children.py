@@ -25,7 +25,7 @@ LOADER = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 def children_script(request: LaunchRequest) -> Path | None:
     """Give the path of the script of a launch; None where it needs none: our benchmarks start
     nothing, and a launcher in the guest starts children there."""
-    if request.launcher_in_guest or request.natives.measures(request.program):
+    if request.launcher_in_guest or request.natives.has_program(request.program):
         return None
     return request.witness / CHILDREN_SCRIPT
 

@@ -64,7 +64,7 @@ def prepare_launch(request: LaunchRequest) -> Launch:
         if plan and context and not inside:
             words = _engine(plan, context, words, environment)
         # No launcher knows the options of our benchmarks, and what is measured starts unwrapped.
-        ours = request.natives.measures(program)
+        ours = request.natives.has_program(program)
         return wrapper.inside_launcher(words, () if ours else program)
 
     groups = tuple(replace(g, words=rank_command(g.words)) for g in _groups(request))

@@ -127,8 +127,8 @@ class Natives:
         """Sends known traffic, for proofs."""
         return self.bench.with_name(PROBE)
 
-    def measures(self, program: tuple[str, ...]) -> bool:
-        """Tell whether a program is ours, which starts no other and reads no options of MPI."""
+    def has_program(self, program: tuple[str, ...]) -> bool:
+        """Tell whether a program is ours: it starts no other, and reads no options of MPI."""
         return program[:1] in ((str(self.bench),), (str(self.probe),))
 
     @property

@@ -114,6 +114,17 @@ def test_page_marks_the_change_and_escapes_names(run: Run, tmp_path: Path) -> No
     assert text == (run("history", "-o", str(page)), page.read_text())[1]
 
 
+def test_one_campaign_has_a_table_and_no_picture(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "history.html"
+    charts = []
+    for n in (1, 2):
+        keep(Store(tmp_path / "store"), campaign(n, rounds=6))
+        assert run("history", "-o", str(page)).code == 0
+        charts.append(page.read_text().count('data-plot="0"'))
+        assert len(figures(page.read_text())["plots"]) == 1
+    assert charts == [0, 1]
+
+
 def figures(page: str) -> dict[str, Any]:
     """What the page's script draws."""
     found = re.search(r'<script type="application/json" id="curves">(.*?)</script>', page)

@@ -71,11 +71,12 @@ def _subject(lines: Sequence[HistoryLine], index: int) -> Iterator[Html]:
     what = words.in_unit(metric_name(key.metric), lines[0].unit)
     title = f"{key.benchmark} on {place_of(lines[0])}: {what}"
     yield el("h3", foreign(f"{title}, {better}"))
-    names = join_some([line.key.configuration for line in lines], 6, ", ")
-    alt = f"Times better than the first campaign, over time: {names}."
-    yield chart(
-        "history", alt, "Times better than the first campaign of the line.", data_plot=index
-    )
+    if any(len(line.points) > 1 for line in lines):
+        names = join_some([line.key.configuration for line in lines], 6, ", ")
+        alt = f"Times better than the first campaign, over time: {names}."
+        yield chart(
+            "history", alt, "Times better than the first campaign of the line.", data_plot=index
+        )
     if changes := _changes(lines):
         yield changes
     yield _ends(lines)
