@@ -21,6 +21,7 @@ from mpigraft.cli.common import (
     out,
     tell,
 )
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.write import write_whole
 from mpigraft.report import graft_plan_lines, pruned_lines, stored_plans_lines
@@ -51,6 +52,7 @@ class PlansDocument(TypedDict):
     disk: int  # bytes of all plans; copies that several plans have count once
 
 
+@takes_request("machine")
 def command(
     *,
     guest: Annotated[
