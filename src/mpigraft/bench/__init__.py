@@ -11,11 +11,10 @@ from mpigraft.core.lazy_exports import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.bench.exchange.writing import write_export as write_export
-    from mpigraft.bench.importing.batches import ImportedFile as ImportedFile
     from mpigraft.bench.importing.batches import import_files as import_files
     from mpigraft.bench.importing.pattern import Pattern as Pattern
+    from mpigraft.bench.importing.reading import ImportedFile as ImportedFile
     from mpigraft.bench.importing.reading import ImportOptions as ImportOptions
-    from mpigraft.bench.importing.sources import Unmatched as Unmatched
     from mpigraft.bench.importing.sources import collect_sources as collect_sources
     from mpigraft.bench.measurement import LaunchOutcome as LaunchOutcome
     from mpigraft.bench.pipeline import JobPart as JobPart

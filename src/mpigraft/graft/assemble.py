@@ -185,19 +185,12 @@ def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:
         raise MissingError.of("guest-no-launcher", name=guest.label.name, family=own.family)
     entry = guest.root.find(own.libmpi)
     libmpi = Path(entry.path if entry else own.libmpi)
-    return MpiInstall(
+    return own.install(
+        own.family,
         id=f"{own.family}@{own.version}",
-        family=own.family,
-        version=own.version,
-        abi=own.family.abi(own.soname),
-        soname=own.soname,
         prefix=libmpi.parent,
         libmpi=libmpi,
         launcher=Path(own.launcher),
-        launcher_kind=own.family.launcher_kind(own.version),
-        launcher_version=own.version,
-        device=own.device,
-        components=own.components,
         source="guest",
         found=(f"in {guest.label.name}",),
         usable=True,

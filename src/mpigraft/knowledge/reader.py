@@ -93,25 +93,19 @@ def load_document(name: str) -> Document:
 def load_table(kind: type[Row], name: str) -> Row:
     """Return the rows of a TOML file of this package, read and checked once. Raises UsageError for
     a wrong one."""
-    table: Row = _loaded(typing.cast(Any, kind), name)
-    return table
-
-
-@functools.cache
-def _loaded(kind: Any, name: str) -> Any:
-    return read_table(kind, load_document(name), name)
+    return typing.cast(Row, _loaded(typing.cast(Any, kind), name))
 
 
 def load_rows(kind: type[Row], key: str, name: str) -> tuple[Row, ...]:
     """Return one list of rows of a TOML file of this package, read and checked once. Raises
     UsageError for a wrong one."""
-    rows: tuple[Row, ...] = _loaded_rows(typing.cast(Any, kind), key, name)
-    return rows
+    return typing.cast(tuple[Row, ...], _loaded(typing.cast(Any, kind), name, key))
 
 
 @functools.cache
-def _loaded_rows(kind: Any, key: str, name: str) -> tuple[Any, ...]:
-    return read_rows(kind, key, {key: load_document(name)[key]}, name)
+def _loaded(kind: type, name: str, key: str = "") -> Any:
+    data = load_document(name)
+    return read_rows(kind, key, {key: data[key]}, name) if key else read_table(kind, data, name)
 
 
 def read_rows(kind: type[Row], key: str, data: Any, where: str) -> tuple[Row, ...]:

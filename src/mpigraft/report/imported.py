@@ -11,7 +11,7 @@ from mpigraft.core.numbers import counted
 from mpigraft.core.text import fold, join_some
 
 if TYPE_CHECKING:
-    from mpigraft.bench import ImportedFile, Unmatched
+    from mpigraft.bench import ImportedFile
 
 MAYBE_CUT = "maybe-cut"  # the code of findings
 SHOWN = 5  # files of a kind that a line lists
@@ -21,7 +21,7 @@ STORED, FAILED, KNOWN, REFUSED, SKIPPED = "stored", "failed", "known", "refused"
 class ImportTally:
     """Files as they are imported; of what was taken only counts stay in memory."""
 
-    def __init__(self, unmatched: Sequence[Unmatched], *, detailed: bool, keep: bool) -> None:
+    def __init__(self, unmatched: Sequence[ImportedFile], *, detailed: bool, keep: bool) -> None:
         self.counts = dict.fromkeys((STORED, FAILED, KNOWN, REFUSED, SKIPPED), 0)
         self.detailed = detailed
         self.keep = keep
@@ -33,7 +33,7 @@ class ImportTally:
         self.files: list[dict[str, Any]] = []
         self.short: list[str] = []  # files with a table that may be cut
         for one in unmatched:
-            self._out(one.name, REFUSED if one.named else SKIPPED, one.error)
+            self.add(one)
 
     def add(self, file: ImportedFile) -> list[str]:
         """Count a file; returns the lines that describe it, if any."""

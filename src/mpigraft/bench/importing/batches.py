@@ -11,23 +11,23 @@ import dataclasses
 import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from mpigraft.bench.importing.endings import Census
 from mpigraft.bench.importing.exported import take_export
-from mpigraft.bench.importing.import_ledger import Book, LedgerEntry, campaign_name, campaign_of
+from mpigraft.bench.importing.import_ledger import Book, campaign_name, campaign_of
 from mpigraft.bench.importing.reading import (
     Exported,
+    FileState,
+    ImportedFile,
     ImportOptions,
     ImportSource,
     ImportTable,
     read_results,
 )
 from mpigraft.core.env import refuse_secrets
-from mpigraft.core.errors import MissingError, MpigraftError, UsageError
-from mpigraft.core.model import Finding, layout_order
+from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.model import layout_order
 from mpigraft.core.text import join_some
 from mpigraft.store import Store, Writer
 
@@ -37,36 +37,7 @@ BATCH_BYTES = 16 * 1024 * 1024  # of them together, which are in memory until th
 
 
 Read = tuple[ImportSource, tuple[ImportTable, ...] | UsageError]
-
-
-class FileState(StrEnum):
-    """What became of a file."""
-
-    STORED = "stored"
-    FAILED = "failed"  # a run in it died: its values are left out, the others are stored
-    KNOWN = "known"  # it was there already
-    REFUSED = "refused"
-    SKIPPED = "skipped"  # of a folder, and no result
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
-    """One file, and what was taken of it."""
-
-    name: str
-    state: FileState
-    error: MpigraftError | None = None  # why it was refused or skipped
-    campaign: str = ""
-    configuration: str = ""
-    layout: str = ""
-    suite: str = ""
-    rounds: tuple[int, ...] = ()
-    values: int = 0
-    benchmarks: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what a person should know of it
-    findings: tuple[Finding, ...] = ()
-    launches: int = 0  # new ones of an exported campaign
-    lost: int = 0  # values that were left out, since their run died
+Entry = tuple[ImportTable, ImportedFile]  # what became of a table
 
 
 def import_files(
@@ -166,7 +137,7 @@ def _entered(
     writer: Writer | None,
 ) -> ImportedFile:
     """Enter the tables of one file into their campaigns' books."""
-    entries: list[tuple[ImportTable, LedgerEntry]] = []
+    entries: list[Entry] = []
     refused: list[str] = []
     for table in tables:
         try:
@@ -190,15 +161,13 @@ def _not_taken(source: ImportSource, error: UsageError) -> ImportedFile:
     return ImportedFile(source.name, FileState.SKIPPED if foreign else FileState.REFUSED, error)
 
 
-def _taken(
-    source: ImportSource, entries: Sequence[tuple[ImportTable, LedgerEntry]], refused: Sequence[str]
-) -> ImportedFile:
+def _taken(source: ImportSource, entries: Sequence[Entry], refused: Sequence[str]) -> ImportedFile:
     """Return one answer for all tables of a file; of what differs between them, all of it."""
-    new = [(table, entry) for table, entry in entries if not entry.known] or entries
+    new = [one for one in entries if one[1].state is not FileState.KNOWN] or entries
     tables = [table for table, _ in new]
     notes = dict.fromkeys(note for _, entry in new for note in entry.notes)
     findings = tuple(finding for table, _ in entries for finding in table.parsed.findings)
-    state = FileState.KNOWN if all(entry.known for _, entry in entries) else FileState.STORED
+    state = new[0][1].state
     if any(table.died for table, _ in entries) or any(f.code == "cut-short" for f in findings):
         state = FileState.FAILED
     return ImportedFile(

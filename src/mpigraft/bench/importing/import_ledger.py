@@ -12,11 +12,17 @@ import json
 import re
 import uuid
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import NoReturn
+from dataclasses import replace
+from typing import Any, NoReturn
 
 from mpigraft import __version__
-from mpigraft.bench.importing.reading import UNKNOWN_LAYOUT, ImportOptions, ImportTable
+from mpigraft.bench.importing.reading import (
+    UNKNOWN_LAYOUT,
+    FileState,
+    ImportedFile,
+    ImportOptions,
+    ImportTable,
+)
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
@@ -84,16 +90,6 @@ def _key(configuration: str) -> str:
     return digest({"imported": configuration})
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """What became of one table."""
-
-    campaign: str  # its name
-    rounds: tuple[int, ...]  # of its values
-    known: bool = False  # it was there already
-    notes: tuple[str, ...] = ()  # what a person should know of it
-
-
 class Book:
     """One campaign: what is in it, and how it grows."""
 
@@ -109,17 +105,17 @@ class Book:
         self._next = {place: last + 1 for place, last in store.last_rounds(campaign.id).items()}
         self._written: set[str] = set()  # records of this campaign that this writer has
 
-    def add(self, table: ImportTable, writer: Writer | None) -> LedgerEntry:
+    def add(self, table: ImportTable, writer: Writer | None) -> ImportedFile:
         """Write a table's launches, unless they are there; without a writer only say what would
         be written. Raises UsageError where the table does not belong here."""
         self._check(table)
         key = _key(table.configuration)
         if self._holds(table, key):
-            return LedgerEntry(self.campaign.name, (), known=True, notes=self._notes(table, key))
+            return self._taken(table, FileState.KNOWN, notes=self._notes(table, key))
         if stored := self._stored_start(table, key):
             if ROW.search(table.data, stored):
                 raise UsageError.of("import-grown", name=table.name, added=stored + 1)
-            return LedgerEntry(self.campaign.name, (), known=True)  # a job's last words were added
+            return self._taken(table, FileState.KNOWN)  # a job's last words were added
         notes = self._notes(table, key)
         allocation = self._allocation(table)
         if writer:
@@ -139,7 +135,10 @@ class Book:
                 self._launches.add(identity)
         self._layouts.add(table.layout)
         self._holders[table.digest] = key
-        return LedgerEntry(self.campaign.name, rounds, notes=notes)
+        return self._taken(table, FileState.STORED, rounds=rounds, notes=notes)
+
+    def _taken(self, table: ImportTable, state: FileState, **more: Any) -> ImportedFile:
+        return ImportedFile(table.name, state, campaign=self.campaign.name, **more)
 
     def _check(self, table: ImportTable) -> None:
         machine, buffers = self._plan.get("machine", ""), self._plan.get("buffers", "host")

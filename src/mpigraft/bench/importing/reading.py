@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 
 from mpigraft.bench.importing import reframe
@@ -16,7 +17,7 @@ from mpigraft.bench.importing.reports import mark_dead, take_reports
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.worlds import read_worlds
 from mpigraft.core.env import refuse_secrets
-from mpigraft.core.errors import UsageError
+from mpigraft.core.errors import MpigraftError, UsageError
 from mpigraft.core.model import Benchmark, Finding, Layout, Measurement
 from mpigraft.core.text import printable
 
@@ -94,6 +95,36 @@ class ImportTable:
     @property
     def benchmarks(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(m.benchmark.key for m in self.parsed.measurements))
+
+
+class FileState(StrEnum):
+    """What became of a file."""
+
+    STORED = "stored"
+    FAILED = "failed"  # a run in it died: its values are left out, the others are stored
+    KNOWN = "known"  # it was there already
+    REFUSED = "refused"
+    SKIPPED = "skipped"  # of a folder, and no result
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """One file, and what was taken of it."""
+
+    name: str
+    state: FileState
+    error: MpigraftError | None = None  # why it was refused or skipped
+    campaign: str = ""
+    configuration: str = ""
+    layout: str = ""
+    suite: str = ""
+    rounds: tuple[int, ...] = ()
+    values: int = 0
+    benchmarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a person should know of it
+    findings: tuple[Finding, ...] = ()
+    launches: int = 0  # new ones of an exported campaign
+    lost: int = 0  # values that were left out, since their run died
 
 
 @dataclass(frozen=True, slots=True)

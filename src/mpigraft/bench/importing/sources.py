@@ -5,29 +5,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.bench.importing.pattern import Pattern
-from mpigraft.bench.importing.reading import ImportSource
+from mpigraft.bench.importing.reading import FileState, ImportedFile, ImportSource
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 
 STDIN = Path("/dev/stdin")  # what `-` means
 
 
-@dataclass(frozen=True, slots=True)
-class Unmatched:
-    """A file that is not taken, and why."""
-
-    name: str
-    error: UsageError
-    named: bool  # by the command line itself
-
-
 def collect_sources(
     paths: Sequence[Path], pattern: Pattern | None
-) -> tuple[list[ImportSource], list[Unmatched]]:
+) -> tuple[list[ImportSource], list[ImportedFile]]:
     """List the files to read, in the order in which their rounds count, and those that the pattern
     leaves out. Hidden files and folders are passed over, and so are links to folders that are below
     the one that is named, or above it.
@@ -35,7 +25,7 @@ def collect_sources(
     A file that is named twice is there once. A folder that cannot be read is reported likewise.
     """
     sources: dict[Path, ImportSource] = {}
-    unmatched: dict[Path, Unmatched] = {}
+    unmatched: dict[Path, ImportedFile] = {}
     for path, below in _files(paths, unmatched):
         if path in sources or path in unmatched:
             continue
@@ -46,7 +36,8 @@ def collect_sources(
                 raise UsageError.of("import-unmatched", path=bare.name, pattern=pattern.text)
         except UsageError as error:
             named = below is None or error.code != "import-unmatched"
-            unmatched[path] = Unmatched(bare.name, error, named)
+            state = FileState.REFUSED if named else FileState.SKIPPED
+            unmatched[path] = ImportedFile(bare.name, state, error)
         else:
             sources[path] = ImportSource.of(path, below, fields)
     ordered = sorted(sources.values(), key=lambda source: source.fields.order)
@@ -54,7 +45,7 @@ def collect_sources(
 
 
 def _files(
-    paths: Sequence[Path], unmatched: dict[Path, Unmatched]
+    paths: Sequence[Path], unmatched: dict[Path, ImportedFile]
 ) -> Iterator[tuple[Path, Path | None]]:
     """(file, the folder that was given or None); folders that cannot be read go to `unmatched`."""
     for path in (STDIN if path == Path("-") else path for path in paths):
@@ -64,12 +55,12 @@ def _files(
             yield path, None
 
 
-def _below(folder: Path, unmatched: dict[Path, Unmatched]) -> Iterator[Path]:
+def _below(folder: Path, unmatched: dict[Path, ImportedFile]) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         place = Path(error.filename)
         name, reason = printable(str(place)), error.strerror or str(error)
         refusal = UsageError.of("import-unreadable", path=name, reason=reason)
-        unmatched[place] = Unmatched(name, refusal, named=True)
+        unmatched[place] = ImportedFile(name, FileState.REFUSED, refusal)
 
     top = folder.resolve()
     linked: set[Path] = set()  # folders elsewhere that a link led to

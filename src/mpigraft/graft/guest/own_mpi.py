@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from mpigraft.binary import ElfError, Resolved, Root, RootError, Rule, closure, closures, cpu_flags
-from mpigraft.core.model import Family
+from mpigraft.core.model import Family, MpiInstall
 from mpigraft.graft.guest import built
 from mpigraft.knowledge import OpenedFiles, binding_of, expand_folder, is_libmpi, opened_by
 
@@ -81,9 +82,16 @@ class GuestMpi:
     plugins: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (opener's soname, paths inside)
     device: str = ""  # of MPICH and its kin: ch4:ucx,ofi; empty: not known
     components: tuple[tuple[str, tuple[str, ...]], ...] = ()  # of Open MPI: (framework, names)
-    elsewhere: tuple[
-        str, ...
-    ] = ()  # canonical paths of libmpi on other CPUs, whose loader takes them
+    # Canonical paths of libmpi on other CPUs, whose loader takes them.
+    elsewhere: tuple[str, ...] = ()
+
+    def install(self, family: Family, **facts: Any) -> MpiInstall:
+        """Describe it as an installed MPI, by what is known and these facts besides."""
+        return MpiInstall(
+            family=family, version=self.version, abi=family.abi(self.soname), soname=self.soname,
+            launcher_kind=family.launcher_kind(self.version), launcher_version=self.version,
+            device=self.device, components=self.components, **facts,
+        )  # fmt: skip
 
 
 # For each root: what was found, by files and variables. All parts of a plan ask for it.

@@ -161,20 +161,8 @@ def _install(
         record, store = generation
         name = f"{record.mpi} (generation {record.number})"
         prefix, launcher = Path(store, "generations", str(record.number), COPIES), None
-    return MpiInstall(
-        id=name,
-        family=family,
-        version=there.version,
-        abi=family.abi(there.soname),
-        soname=there.soname,
-        prefix=prefix,
-        libmpi=Path(there.libmpi),
-        launcher=launcher,
-        launcher_kind=family.launcher_kind(there.version),
-        launcher_version=there.version,
-        device=there.device,
-        components=there.components,
-    )
+    libmpi = Path(there.libmpi)
+    return there.install(family, id=name, prefix=prefix, libmpi=libmpi, launcher=launcher)
 
 
 def _with_accepted(check: StackCheck, paths: Sequence[str]) -> StackCheck:
