@@ -7,6 +7,8 @@ packages, with the suite's name changed; they and what is built of them stay in 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import pwd
 import re
@@ -18,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.build.recipes import recipes_digest
+from mpigraft.build.recipes import recipe_of
 from mpigraft.core.cache import file_digest
 from mpigraft.core.process import Completed, run_command
 from mpigraft.knowledge import Archive, packages
@@ -150,7 +152,9 @@ class EasyBuilder:
         texts = re.split(r"^# .*\.eb$", plan.stdout.decode(), flags=re.MULTILINE)[1:]
         compiler = run_command(["gcc", "--version"]).stdout
         requirements = ROOT / "requirements-easybuild.txt"
-        name = recipe(recipes_digest(texts), compiler.decode(), requirements)
+        rows = json.dumps([recipe_of(text) for text in texts], sort_keys=True)
+        digest = hashlib.sha256(rows.encode()).hexdigest()
+        name = recipe(digest, compiler.decode(), requirements)
         prefix = self.cache / "built" / name
         if not prefix.exists():
             prefix.mkdir(parents=True)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
-from collections.abc import Iterable
 from typing import Any
 
 from mpigraft.core.parsers import parse_python
@@ -38,9 +35,3 @@ def recipe_of(text: str) -> dict[str, Any]:
     if isinstance(options := values.get("configopts"), str):
         values["configopts"] = sorted(options.split())
     return values
-
-
-def recipes_digest(texts: Iterable[str]) -> str:
-    """Return a name for what a list of easyconfigs builds."""
-    rows = json.dumps([recipe_of(text) for text in texts], sort_keys=True)
-    return hashlib.sha256(rows.encode()).hexdigest()

@@ -215,12 +215,6 @@ def settings_library(mpi: MpiInstall, architecture: str) -> Path:
     return _there(PREBUILT / architecture / SETTINGS, mpi, architecture, "is copied with it")
 
 
-def trace_library(mpi: MpiInstall, architecture: str) -> Path:
-    """Choose the library that counts and records what a program calls of MPI. Raises
-    MissingError."""
-    return _there(PREBUILT / architecture / mpi.abi / TRACE, mpi, architecture, "is traced with it")
-
-
 # ------------------------------------------------------------------ prebuilt
 
 

@@ -29,7 +29,6 @@ from mpigraft.selection.mpi import (
 
 SEARCH = "LD_LIBRARY_PATH"
 DEFAULT = "default: Cray MPICH, the first in PATH, the first by id"
-NOTHING_PASSED = UserEnvironment((), (), (), ())
 Processes = tuple[HostProgram, ...]  # one of them has to fit
 
 

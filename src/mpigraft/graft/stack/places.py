@@ -18,7 +18,6 @@ SOFTWARE = "software"
 SPACK = re.compile(r"(?P<name>[\w+-]+?)-(?P<version>\d[\w.+-]*|develop|main|master)-[a-z2-7]{7,32}")
 PARTS = frozenset(["bin", "sbin", "lib", "lib64", "libexec", "share", "usr"])
 OF_SYSTEM = frozenset(["/", "/usr", "/usr/local", "/lib", "/lib64", "/usr/lib", "/usr/lib64"])
-OF_IMAGES = ("etc/os-release", ".singularity.d")
 LOADER = re.compile(r"(/usr)?/lib(32|64|x32)?/[^/]+")
 
 

@@ -20,7 +20,6 @@ HEAD = re.compile(r"^[^\S\n]*(?:#\s+CrayPat-lite Performance Statistics|CrayPat/
 VERSION = re.compile(r"^[^\S\n]*CrayPat/X:\s+Version (\S+)", re.MULTILINE)
 TABLE = re.compile(r"\s*Table \d+:\s+(?:Sample )?Profile by (?:Function|Group)")
 RANKS = re.compile(r"\s*Number of PEs \(MPI ranks\):\s*([\d,]+)")
-PER_NODE = re.compile(r"\s*Numbers of PEs per Node:")
 TIME = re.compile(r"\s*(?:Avg )?Process Time:\s*([\d.,]+)\s+secs(?:\s+([\d.,]+)\s+secs per PE)?")
 STARTED = re.compile(r"\s*Execution start time:\s+(.+?)\s*$")
 HOST = re.compile(r"\s*System name and speed:\s+(\S+)")

@@ -21,7 +21,6 @@ FACT = re.compile(
 )
 TASKS = re.compile(r"([\d,]+) on ([\d,]+) nodes?")
 FOUR = re.compile(r"(wallclock|MPI|mpi)\s*:?((?:\s+[\d.,e+]+){4})\s*$")
-PERCENT = "%wall"
 
 
 def is_ipm(text: str) -> bool:
