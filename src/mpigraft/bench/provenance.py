@@ -8,6 +8,10 @@ from mpigraft.core import env
 from mpigraft.core.model import Configuration, GraftPlan, MpiInstall
 from mpigraft.core.serialize import canonical
 
+OF_MPI = ("family", "version", "abi", "library_version", "source", "found", "libmpi", "libfabric",
+          "ucx")  # fmt: skip
+OF_GUEST = ("name", "kind", "digest", "os", "glibc")
+
 
 def provenance(
     configuration: Configuration,
@@ -29,16 +33,8 @@ def provenance(
     return canonical(
         {
             "mpi": mpi.id,
-            "family": mpi.family,
-            "version": mpi.version,
-            "abi": mpi.abi,
-            "library_version": mpi.library_version,
-            "source": mpi.source,
-            "found": mpi.found,
-            "libmpi": mpi.libmpi,
+            **{name: getattr(mpi, name) for name in OF_MPI},
             "launcher": _launched_by(configuration, mpi),
-            "libfabric": mpi.libfabric,
-            "ucx": mpi.ucx,
             "transport": [transport.name, transport.row],
             "sources": transport.sources,
             "environment": [
@@ -65,11 +61,7 @@ def _guest(plan: GraftPlan | None) -> dict[str, object] | None:
         return None
     guest = plan.guest
     return {
-        "name": guest.name,
-        "kind": guest.kind,
-        "digest": guest.digest,
-        "os": guest.os,
-        "glibc": guest.glibc,
+        **{name: getattr(guest, name) for name in OF_GUEST},
         "host_glibc": plan.glibc,
         "replace": plan.replace,
         "engine": plan.engine,

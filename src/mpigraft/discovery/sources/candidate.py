@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mpigraft.core import env
-from mpigraft.core.model import EnvRow, Family
+from mpigraft.core.model import EnvRow, Family, MpiInstall
 from mpigraft.discovery.sources import files
 
 
@@ -51,6 +52,14 @@ class Candidate:
     environment: tuple[EnvRow, ...] = ()  # what the place sets (a module); wins over the rules
     suffix: str = ""  # of program names, where MPIs share a folder: mpirun.openmpi
     reason: str = ""  # why it cannot be used, where that is clear from the place alone
+
+    def install(self, family: Family, version: str, soname: str, **facts: Any) -> MpiInstall:
+        """Describe it as an installed MPI, by its place and these facts."""
+        return MpiInstall(
+            id=f"{family}@{version}", family=family, version=version, abi=family.abi(soname),
+            soname=soname, prefix=self.prefix, libmpi=self.libmpi, source=self.source,
+            found=(self.origin,), **facts,
+        )  # fmt: skip
 
 
 # Names of the library that programs are linked to. libmpi_abi is left out: an MPI that has it

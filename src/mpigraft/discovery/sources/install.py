@@ -97,14 +97,10 @@ def describe(candidate: Candidate, host: Host, devices: Sequence[str]) -> MpiIns
     launcher = _program(candidate, LAUNCHERS[family])
     launcher_env = env.apply(host.query_environment(loader=False), rows, Scope.LAUNCHER)
     device = device_of(answer.version) or _mpichversion(candidate, family, launcher_env)
-    return MpiInstall(
-        id=f"{family}@{version}",
-        family=family,
-        version=version,
-        abi=family.abi(soname),
-        soname=soname,
-        prefix=candidate.prefix,
-        libmpi=candidate.libmpi,
+    return candidate.install(
+        family,
+        version,
+        soname,
         launcher=launcher,
         launcher_kind=_launcher_kind(family, version, host),
         launcher_version=_launcher_version(launcher, launcher_env),
@@ -115,8 +111,6 @@ def describe(candidate: Candidate, host: Host, devices: Sequence[str]) -> MpiIns
         device=device,
         components=_components(candidate, launcher_env) if family is Family.OPENMPI else (),
         environment=rows,
-        source=candidate.source,
-        found=(candidate.origin,),
         usable=True,
         interfaces=interfaces(family.abi(soname), candidate.libmpi),
     )
@@ -129,21 +123,8 @@ def _broken(host: Host, candidate: Candidate, reason: str, soname: str = "") -> 
         candidate = replace(candidate, family=family, version=candidate.version or version)
     if candidate.family is None:
         return f"{candidate.origin}: {reason}"
-    version = candidate.version or "unknown"
-    return MpiInstall(
-        id=f"{candidate.family}@{version}",
-        family=candidate.family,
-        version=version,
-        abi=candidate.family.abi(soname),
-        soname=soname,
-        prefix=candidate.prefix,
-        libmpi=candidate.libmpi,
-        environment=candidate.environment,
-        source=candidate.source,
-        found=(candidate.origin,),
-        usable=False,
-        reason=reason,
-    )
+    facts = {"environment": candidate.environment, "usable": False, "reason": reason}
+    return candidate.install(candidate.family, candidate.version or "unknown", soname, **facts)
 
 
 def _guess_family(host: Host, candidate: Candidate) -> tuple[Family | None, str]:
