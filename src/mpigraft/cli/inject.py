@@ -10,21 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import (
-    DryRun,
-    Json,
-    console,
-    examine_machine,
-    first_usable,
-    flag,
-    option,
-    out,
-    tell,
-)
+from mpigraft.cli.common import DryRun, Json, console, examine_machine, first_usable, out, tell
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import join_some
 from mpigraft.report import absent_names, override_lines, overrides_document, stack_check_lines
+from mpigraft.request import Asked, InjectSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine as MachineFacts
@@ -35,35 +27,11 @@ FORMS = ("text", "json", "commands", "module", "tcl", "spack")
 OF_EXTERNAL = ("module", "tcl", "spack")
 
 
+@takes_request()
 def command(
+    *,
     stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
-    mpi: Annotated[str, option("SPEC", "Host MPI to inject: openmpi, openmpi@5, a path.")] = "",
-    replace: Annotated[
-        str, option("WHAT", "What to replace: mpi, or only libfabric or ucx of it.", True)
-    ] = "mpi",
-    slot: Annotated[
-        str, option("FOLDER", "Override to use, of several that programs search.", "the first")
-    ] = "",
-    verify: Annotated[
-        bool, flag("Start a program on two ranks, prove what it maps, show drift.", "--verify")
-    ] = False,
-    program: Annotated[
-        str, option("PATH", "With --verify: program to start.", "a small one of the stack")
-    ] = "",
-    transport: Annotated[
-        str, option("NAME", "With --verify: transport to prove.", "the MPI's own choice")
-    ] = "",
-    force: Annotated[
-        bool, flag("Inject where the check has doubts or refuses some programs.", "--force")
-    ] = False,
-    exceptions: Annotated[
-        list[str] | None,
-        option("NAME", "Accept that this module or program does not fit.", "none", "--except"),
-    ] = None,
-    form: Annotated[
-        str,
-        option("FORM", "Form: text, json, commands, module, tcl or spack.", True, "--as"),
-    ] = "text",
+    asked: Asked[InjectSpec],
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
@@ -80,29 +48,29 @@ def command(
       mpigraft inject ~/stack --verify --transport ofi-lnx
       mpigraft inject ~/stack --mpi openmpi@5 --as commands > inject.sh
     """
-    form = "json" if as_json else form
+    spec = asked.value
+    form = "json" if as_json else spec.form
     if form not in FORMS:
         raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
     from mpigraft.cli.check_stack import read_named_stack, read_part
     from mpigraft.cli.verify_injection import verify_injections
 
-    if not mpi and not verify:
+    if not spec.mpi and not spec.verify:
         raise UsageError.of("inject-incomplete")
     there = read_named_stack(stack)
-    if there.only and mpi:  # others find the override too
+    if there.only and spec.mpi:  # others find the override too
         there = read_named_stack(there.root)
-    if verify and not mpi:
-        slots = [choose_slot(there, slot, ())] if slot else [*there.slots]
-        return verify_injections(there, slots, (program, transport), as_json=form == "json")
-    here = examine_machine(mpis=[mpi])
-    chosen = _mpi(mpi, here)
-    accepted = None if force else (*(exceptions or ()),)
+    if not spec.mpi:
+        slots = [choose_slot(there, spec.slot, ())] if spec.slot else [*there.slots]
+        return verify_injections(there, slots, spec, as_json=form == "json")
+    here = examine_machine(mpis=[spec.mpi])
+    chosen = _mpi(spec.mpi, here)
     if form in OF_EXTERNAL:
-        if read_part(replace):
-            raise UsageError.of("form-of-mpi", form=form, replace=replace)
-        out(_external(form, there, chosen, here, slot, accepted))
+        if read_part(spec.replace):
+            raise UsageError.of("form-of-mpi", form=form, replace=spec.replace)
+        out(_external(spec, there, chosen, here))
         return 0
-    plans = _planned(there, chosen, here, slot, read_part(replace), accepted)
+    plans = _planned(spec, there, chosen, here)
     if form == "commands":
         out("\n".join(map(_commands, plans)))
     elif dry_run:
@@ -110,10 +78,8 @@ def command(
         out(overrides_document(plans) if form == "json" else text)
     else:
         _inject(plans, there, form)
-    if verify and not dry_run and form != "commands":
-        return verify_injections(
-            there, [p.slot for p in plans], (program, transport), as_json=False
-        )
+    if spec.verify and not dry_run and form != "commands":
+        return verify_injections(there, [p.slot for p in plans], spec, as_json=False)
     return 0
 
 
@@ -144,49 +110,38 @@ def _mpi(spec: str, here: MachineFacts) -> MpiInstall:
 
 
 def _planned(
-    stack: Stack,
-    mpi: MpiInstall,
-    here: MachineFacts,
-    named: str,
-    part: str,
-    accepted: Sequence[str] | None,
+    spec: InjectSpec, stack: Stack, mpi: MpiInstall, here: MachineFacts
 ) -> list[OverridePlan]:
     """Plan each override that is filled, after a check of all programs with it in place."""
-    from mpigraft.cli.check_stack import files_of, progress
+    from mpigraft.cli.check_stack import files_of, progress, read_part
     from mpigraft.graft import check_stack, network_part, plan_override, read_abi
     from mpigraft.native import settings_library
 
+    part = read_part(spec.replace)
     with console(stderr=True).status("reading the MPI"):
         abi = network_part(read_abi(mpi), part) if part else read_abi(mpi)
-    slots = (choose_slot(stack, named, ()),) if named else None
+    slots = (choose_slot(stack, spec.slot, ()),) if spec.slot else None
     with progress(f"checking {mpi.id}") as checked:
         verdict = check_stack(stack, abi, files_of(abi), slots=slots, machine=here, checked=checked)
     if not stack.slots:
         choose_slot(stack, "", ())
     if not verdict.ok:
         tell("\n".join(stack_check_lines(verdict)))
-        if not verdict.slots or not (accepted is None or verdict.ok_without(accepted)):
+        if not verdict.slots or not (spec.force or verdict.ok_without(spec.exceptions)):
             raise CheckFailed.of("stack-does-not-fit", mpi=mpi.id, stack=stack.root)
     settings = settings_library(mpi, abi.objects[0].machine)
     plans = [
         plan_override(abi, one, {n for p in stack.searching(one) for n in p.mpi}, settings)
         for one in verdict.slots
     ]
-    paths = [(p.path, p.slot) for p in verdict.excepted(accepted or ())]
+    paths = [(p.path, p.slot) for p in verdict.excepted(() if spec.force else spec.exceptions)]
     return [
         with_fields(plan, accepted=tuple(path for path, slot in paths if slot == plan.slot.path))
         for plan in plans
     ]
 
 
-def _external(
-    form: str,
-    stack: Stack,
-    chosen: MpiInstall,
-    here: MachineFacts,
-    named: str,
-    accepted: Sequence[str] | None,
-) -> str:
+def _external(spec: InjectSpec, stack: Stack, chosen: MpiInstall, here: MachineFacts) -> str:
     """Write a module with the launcher of what is injected; where nothing can be, one that puts the
     MPI first, or Spack's external. Raises CheckFailed where the MPI does not fit."""
     from mpigraft.cli.check_stack import progress
@@ -200,15 +155,16 @@ def _external(
         search_folders,
     )
 
+    form = spec.form
     if form != "spack" and stack.slots:
-        plans = _planned(stack, chosen, here, named, "", accepted)
+        plans = _planned(spec, stack, chosen, here)
         return render_module(form, _launcher(max(plans, key=lambda plan: plan.slot.programs)))
     check = check_splice if form == "spack" else check_module
     with progress(f"checking {chosen.id}") as checked:
         verdict = check(stack, read_abi(chosen), here, checked)
     if not verdict.ok:
         tell("\n".join(stack_check_lines(verdict)))
-        if accepted is not None and not verdict.ok_without(accepted):
+        if not spec.force and not verdict.ok_without(spec.exceptions):
             raise CheckFailed.of("stack-does-not-fit", mpi=chosen.id, stack=stack.root)
     if form == "spack":
         return render_spack(chosen)

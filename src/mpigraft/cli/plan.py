@@ -11,16 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from mpigraft.cli.common import (
-    Words,
-    console,
-    examine_machine,
-    flag,
-    image_of,
-    option,
-    out,
-    tell,
-)
+from mpigraft.cli.common import Words, console, examine_machine, flag, image_of, option, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.write import write_whole

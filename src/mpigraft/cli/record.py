@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli import job
-from mpigraft.cli.common import (
-    DryRun,
-    option,
-    out,
-    tell,
-)
+from mpigraft.cli.common import DryRun, option, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.cli.profile import no_return, refuse_place
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError

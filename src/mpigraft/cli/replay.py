@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli import job
-from mpigraft.cli.common import (
-    DryRun,
-    Json,
-    examine_machine,
-    flag,
-    option,
-    out,
-    tell,
-)
+from mpigraft.cli.common import DryRun, Json, examine_machine, flag, option, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.request import Asked, RunSpec

@@ -7,12 +7,7 @@ import sys
 from typing import Annotated
 
 from mpigraft.cli import job
-from mpigraft.cli.common import (
-    DryRun,
-    flag,
-    out,
-    tell,
-)
+from mpigraft.cli.common import DryRun, flag, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.request import Asked, RunSpec
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         StackCheck,
         StackGuest,
     )
+    from mpigraft.request import InjectSpec
     from mpigraft.run import InjectionProof
 
 EVIDENCE = 8  # lines of a finding
@@ -60,10 +61,10 @@ class _Verified:
 
 
 def verify_injections(
-    stack: Stack, slots: Sequence[Slot], what: tuple[str, str], *, as_json: bool
+    stack: Stack, slots: Sequence[Slot], spec: InjectSpec, *, as_json: bool
 ) -> int:
-    """Verify the generations that are on in these overrides. `what`: a program that was named, and
-    a transport. The exit code is 1 where a program does not fit, or something drifted."""
+    """Verify the generations that are on in these overrides. The exit code is 1 where a program
+    does not fit, or something drifted."""
     from mpigraft.graft import read_override
     from mpigraft.run import source_places
 
@@ -77,9 +78,9 @@ def verify_injections(
     unfit = not all(verdict.ok for verdict in verdicts)
     verified = []
     for one in on:
-        programs = _programs(stack, one, verdicts, what[0])
+        programs = _programs(stack, one, verdicts, spec.program)
         fits = _fitting(one, verdicts)
-        verified.append(_verify(stack, one, (programs, fits), what[1], here, unfit=unfit))
+        verified.append(_verify(stack, one, (programs, fits), spec.transport, here, unfit=unfit))
     if as_json:
         from mpigraft.core.serialize import document
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.request.job.layout import mpmd_programs as mpmd_programs
     from mpigraft.request.job.spec import STDIN as STDIN
     from mpigraft.request.job.spec import GraftSpec as GraftSpec
+    from mpigraft.request.job.spec import InjectSpec as InjectSpec
     from mpigraft.request.job.spec import JobPlacement as JobPlacement
     from mpigraft.request.job.spec import RunSpec as RunSpec
     from mpigraft.request.job.spec import without_host_mpi as without_host_mpi

@@ -261,6 +261,47 @@ class GraftSpec:
         return ("mpigraft", verb, *option_words(self, ("programs",)))
 
 
+@dataclass(frozen=True, slots=True)
+class InjectSpec:
+    """What a person asks of an MPI under every program of a stack."""
+
+    mpi: str = option(
+        "", '"openmpi@5"', metavar="SPEC", help="Host MPI to inject: openmpi, openmpi@5, a path.",
+    )  # fmt: skip
+    replace: str = option(
+        "mpi", '"ucx"', metavar="WHAT",
+        help="What to replace: mpi, or only libfabric or ucx of it.",
+    )  # fmt: skip
+    slot: str = option(
+        "", '"/opt/stack/host_injections"', metavar="FOLDER", usual="the first",
+        help="Override to use, of several that programs search.",
+    )  # fmt: skip
+    verify: bool = option(
+        default=False, example="true",
+        help="Start a program on two ranks, prove what it maps, show drift.",
+    )  # fmt: skip
+    program: str = option(
+        "", '"/opt/stack/bin/app"', metavar="PATH", usual="a small one of the stack",
+        help="With --verify: program to start.",
+    )  # fmt: skip
+    transport: str = option(
+        "", '"ofi-lnx"', metavar="NAME", usual="the MPI's own choice",
+        help="With --verify: transport to prove.",
+    )  # fmt: skip
+    force: bool = option(
+        default=False, example="true",
+        help="Inject where the check has doubts or refuses some programs.",
+    )  # fmt: skip
+    exceptions: tuple[str, ...] = option(
+        (), '["GROMACS/2024.1"]', flag="--except", metavar="NAME", usual="none",
+        help="Accept that this module or program does not fit.",
+    )  # fmt: skip
+    form: str = option(
+        "text", '"json"', flag="--as", metavar="FORM",
+        help="Form: text, json, commands, module, tcl or spack.",
+    )  # fmt: skip
+
+
 def replaced_part(word: str) -> Replace:
     from mpigraft.core.model import Replace
 

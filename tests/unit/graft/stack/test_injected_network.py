@@ -27,6 +27,7 @@ from mpigraft.graft import (
 from mpigraft.graft.stack.override.content import SourceFile
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.values import Fate
+from mpigraft.request import InjectSpec
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.messages import matches
@@ -87,7 +88,7 @@ def test_a_program_that_needs_a_newer_one_is_named(
     assert check_stack_of(str(stack.root), "", None, as_json=False) == 1
     assert "FABRIC_1.9" in capsys.readouterr().out
     there = read_stack(stack.root)
-    assert verify_injections(there, there.slots, ("", ""), as_json=False) == 1
+    assert verify_injections(there, there.slots, InjectSpec(), as_json=False) == 1
     assert "FABRIC_1.9" in capsys.readouterr().out
 
 

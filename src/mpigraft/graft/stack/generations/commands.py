@@ -15,7 +15,6 @@ from mpigraft.graft.folder.library_copy import edit_words, symbol_lines
 from mpigraft.graft.stack.generations.reading import (
     GENERATIONS,
     PLAN,
-    GenerationRecord,
     InstalledOverride,
 )
 from mpigraft.graft.stack.generations.switching import LOCK, NEW, OFF
@@ -74,17 +73,7 @@ def render_commands(plan: OverridePlan, override: InstalledOverride) -> str:
     of an old generation changes, and the switch is one rename. Stopped at any point, it can be
     started again."""
     number = max((r.number for r in override.generations), default=0) + 1
-    record = GenerationRecord(
-        number=number,
-        previous=override.current,
-        key=plan.key,
-        mpi=plan.mpi,
-        made="by commands",
-        bindings=plan.bindings,
-        sources=plan.sources,
-        files=tuple(_planned_files(plan)),
-        accepted=plan.accepted,
-    )
+    record = override.record(number, plan, "by commands", _planned_files(plan))
     targets = f"{override.store.name}/{GENERATIONS}/"
     words = {
         "mpi": plan.mpi,

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import MpiInstall
 from mpigraft.core.serialize import revive
-from mpigraft.graft.stack.override.content import SourceFile
+from mpigraft.graft.stack.override.content import OverridePlan, SourceFile
 from mpigraft.graft.stack.values import Slot
 from mpigraft.knowledge import network_library_of
 
@@ -78,6 +78,16 @@ class InstalledOverride:
 
     def folder(self, number: int) -> Path:
         return self.store / GENERATIONS / str(number)
+
+    def record(
+        self, number: int, plan: OverridePlan, made: str, files: Iterable[SourceFile]
+    ) -> GenerationRecord:
+        """Make the record of a new generation."""
+        return GenerationRecord(
+            number=number, previous=self.current, key=plan.key, mpi=plan.mpi, made=made,
+            bindings=plan.bindings, sources=plan.sources, files=tuple(files),
+            accepted=plan.accepted,
+        )  # fmt: skip
 
 
 def read_override(slot: Slot) -> InstalledOverride:

@@ -270,17 +270,9 @@ def _make(
         _make_folders((new / name).parent, [])
         _write(new / name, text)
         (new / name).chmod(0o755)
-    record = GenerationRecord(
-        number=number,
-        previous=override.current,
-        key=plan.key,
-        mpi=plan.mpi,
-        made=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        bindings=plan.bindings,
-        sources=plan.sources,
-        files=tuple(SourceFile(name, file_digest(new / name)) for name in _names(new)),
-        accepted=plan.accepted,
-    )
+    files = (SourceFile(name, file_digest(new / name)) for name in _names(new))
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    record = override.record(number, plan, made, files)
     _write(new / PLAN, document(generation=record))
     return record
 
