@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from mpigraft.binary import Elf, read_elf
+from mpigraft.core.model import Abi, Family, MpiAbi, MpiInstall
+from mpigraft.graft import Slot, StackCheck, read_abi
 from tests.builders.elf import compiled, program
 
 MPI = "libmpi.so.40"
@@ -52,3 +56,25 @@ class StackFiles:
         """A library below `software`."""
         path = self.root / "software" / place
         return compiled(path, flags=self.path(*self.overrides), needs=needs, soname=soname)
+
+
+def host(libmpi: Path, family: Family = Family.OPENMPI, abi: Abi = Abi.OMPI) -> MpiAbi:
+    """A host MPI that is this file and what it needs."""
+    install = MpiInstall(f"{family}@9", family, "9", abi, libmpi.name, libmpi.parent, libmpi)
+    return read_abi(install)
+
+
+def files_of(abi: MpiAbi, *more: Path) -> object:
+    """An override that has the MPI's bindings under their names, and files besides."""
+
+    def files(slot: Slot, needed: frozenset[str]) -> Mapping[str, Elf]:
+        paths = [Path(o.path) for o in abi.objects if o.role == "mpi"]
+        places = {f"{slot.folders[0]}/{p.name}": p for p in (*paths, *more)}
+        return {place: replace(read_elf(p), name=place) for place, p in places.items()}
+
+    return files
+
+
+def codes(verdict: StackCheck) -> set[str]:
+    modules = [f.code for module in verdict.modules for f in module.findings]
+    return {*modules, *(f.code for f in verdict.findings)}

@@ -222,6 +222,8 @@ def _function(module: ModuleType, owner: str) -> FunctionType:
         found = inspect.getattr_static(found, name)
     if isinstance(found, property):
         found = found.fget
+    if isinstance(found, functools.cached_property):
+        found = found.func
     found = inspect.unwrap(found)
     assert isinstance(found, FunctionType)
     return found

@@ -65,6 +65,8 @@ def check_cost_and_resolution(ask: Ask) -> None:
     assert (coarse["cost"], coarse["clock_resolution"]) == (near(20, 0.01), near(1000))
     slow = ask(cost=20, tick=4e6)  # a tick of the kernel's timer: ten of them are waited for
     assert (slow["cost"], slow["clock_resolution"]) == (near(20, 0.01), near(4e6))
+    once = ask(cost=20, every=100, stall=1000, until=200)  # an interruption of the first readings
+    assert (once["cost"], once["clock_resolution"]) == (near(20, 0.01), near(20))
 
 
 def check_a_batch_is_a_hundred_of_the_larger(ask: Ask) -> None:

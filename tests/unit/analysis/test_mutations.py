@@ -51,6 +51,7 @@ BUT: dict[ModuleType, dict[str, str]] = {
         "_rounds_begun": "tests of stores hold it",
     },
     serial: {"ORDERS": ENOUGH},
+    text: {"WIDTH": "as wide as a terminal usually is"},
 }
 # Of simulations every mutant would run all; what these functions get wrong is noticed without.
 EQUIVALENCES = checks(test_equivalence, without=["test_stated_rates_hold"])
@@ -114,6 +115,7 @@ SAME: dict[ModuleType, dict[str, str]] = {
         "whole_launches: 1 -> 2 in launches":
             "numpy takes any negative length as the one that is left",
     },
+    text: {"printable: if text.isprintable(): -> if False": "it is for speed alone"},
     equivalence: {
         "widest_bound: reach > limit -> reach >=": "no bound is exactly there",
         "widest_bound: np.maximum(low, -high) > edge -> ": "no bound is exactly there",
@@ -176,20 +178,15 @@ SAME: dict[ModuleType, dict[str, str]] = {
         (equivalence, EQUIVALENCES),
         (serial, checks(test_serial)),
         (disturbance, checks(test_disturbance_rules)),
+        (text, checks(test_text)),
     ],
     ids=[
         "stats", "multiplicity", "blocks", "compare", "curve", "judgement", "coarseness",
-        "decision", "noise", "completion", "equivalence", "serial", "disturbance",
+        "decision", "noise", "completion", "equivalence", "serial", "disturbance", "text",
     ],
 )  # fmt: skip
 def test_every_change_is_noticed(module: ModuleType, tests: list[Check]) -> None:
     assert_noticed(module, every(module, BUT.get(module, {})), tests, SAME.get(module, {}))
-
-
-@pytest.mark.covering
-@pytest.mark.long
-def test_every_change_of_what_joins_some_is_noticed() -> None:
-    assert_noticed(text, ("join_some",), checks(test_text), {})
 
 
 def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:

@@ -43,33 +43,33 @@ from tests.unit.evidence import (
     test_worlds,
 )
 
-LANES = (
-    "drowned_parts", "left_out", "exercised", "with_peer_class", "phase_of", "expected",
-    "claims_of", "wire_state", "differing_parts", "_part_state", "find_sign", "lane_name",
-    "judge_traffic", "_printed", "_missing", "_with_wire",
-)  # fmt: skip
-WITNESS = (
-    "check_witness", "_unshared", "_world", "_hosts", "libmpis", "_library",
-)  # fmt: skip
-RECORDS = (
-    "UNREAD", "read_witness", "_with_distinct_hosts", "_of_node", "_objects", "_noting",
-    "_common", "_record", "cpus", "_whole", "_text", "_texts",
-)  # fmt: skip
-CONFIG = (
-    "mpi_config_files", "_variables", "_facts", "_filled", "_built", "built_in", "_named",
-    "_in_guest", "ConfigFiles.present", "ConfigFiles.with_settings", "Surroundings.steering",
-    "Surroundings.inherited",
-)  # fmt: skip
-USED = (
-    "mpi_libraries", "launcher_files", "graft_files", "image_lists", "used_files",
-    "changed_files",
-)  # fmt: skip
-CAMPAIGN = ("refuse_changed_files", "refuse_other_files")
-MEASURE = ("TIMED_OUT", "launch_outcome", "_errors", "_ending", "_missing", "_last_words")
-
-
-MAPPED = every(mapped, ["DueLibrary.contents"])  # which saves reading a file that is not there
-# Without FAR and WHOLE: no case is so close; and without FEW: how many are named.
+# Functions and constants that the tests below do not hold, and why.
+TASTE, WORDS = "any number as great is as good", "it writes for people"
+BUT: dict[ModuleType, dict[str, str]] = {
+    judge: {"FAR": "no case is so close"},
+    probe: {"WHOLE": "no case is so close"},
+    lanes: {"TrafficFinding.fix": WORDS, "_unrequested": WORDS},
+    witness: {"_named": WORDS, "_numbers": WORDS, "due_library": "tests of grafts hold it"},
+    worlds: {"TYPE_CHECKING": "it is of types alone"},
+    records: {
+        **dict.fromkeys(("MOST", "MOST_BROKEN", "MOST_CPUS", "MOST_ENTERED"), TASTE),
+        "_bytes": "changed, it waits for a pipe that nobody writes to",
+        **dict.fromkeys(("_of_launch", "_unread"), "numbers that nobody reads where none is known"),
+        "read_entered": "tests of launches that hang hold it",
+    },
+    measurement: {
+        "OWN_LINES": TASTE,
+        "TAIL_LINES": TASTE,
+        **dict.fromkeys(("launch_record", "native_words", "program"), "tests of campaigns hold it"),
+    },
+    config: {
+        "MAX_LIBRARY": TASTE,
+        "_inspected_files": "tests put small libraries in its place",
+    },
+    used: dict.fromkeys(("_libraries", "_mapped"), "libraries of these tests are no ELF files"),
+    builds: {"FEW": "how many are named"},
+    mapped: {"DueLibrary.contents": "it saves reading a file that is not there"},
+}
 PROOFS = (
     test_attribution,
     test_attribution_nodes,
@@ -85,14 +85,14 @@ PROOFS = (
 @pytest.mark.covering
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("module", "tests", "only"),
+    ("module", "tests"),
     [
-        (judge, PROOFS, every(judge, ["FAR"])),
-        (keys, (test_kept_evidence, test_config_files), every(keys)),
-        (lanes, (test_lanes, test_signs, *PROOFS), LANES),
-        (probe, (test_lanes, *PROOFS), every(probe, ["WHOLE"])),
-        (attribution, (test_attribution, test_attribution_nodes), every(attribution)),
-        (sockets, (test_sockets, test_attribution), every(sockets)),
+        (judge, PROOFS),
+        (keys, (test_kept_evidence, test_config_files)),
+        (lanes, (test_lanes, test_signs, *PROOFS)),
+        (probe, (test_lanes, *PROOFS)),
+        (attribution, (test_attribution, test_attribution_nodes)),
+        (sockets, (test_sockets, test_attribution)),
         (
             witness,
             (
@@ -105,17 +105,16 @@ PROOFS = (
                 test_network_libraries,
                 *PROOFS,
             ),
-            WITNESS,
         ),
-        (worlds, (test_worlds,), every(worlds, ["TYPE_CHECKING"])),
-        (records, (test_records, test_worlds), RECORDS),
-        (measurement, (test_measure,), MEASURE),
-        (config, (test_config_files, test_config_files_exact), CONFIG),
-        (used, (test_used_files,), USED),
-        (files, (test_used_files,), CAMPAIGN),
-        (networks, (test_network_libraries,), every(networks)),
-        (builds, (test_builds, test_witness), every(builds, ["FEW"])),
-        (mapped, (test_builds, test_witness, test_network_libraries), MAPPED),
+        (worlds, (test_worlds,)),
+        (records, (test_records, test_worlds)),
+        (measurement, (test_measure,)),
+        (config, (test_config_files, test_config_files_exact)),
+        (used, (test_used_files,)),
+        (files, (test_used_files,)),
+        (networks, (test_network_libraries,)),
+        (builds, (test_builds, test_witness)),
+        (mapped, (test_builds, test_witness, test_network_libraries)),
     ],
     ids=[
         "prove",
@@ -136,10 +135,9 @@ PROOFS = (
         "mapped",
     ],
 )
-def test_every_change_is_noticed(
-    module: ModuleType, tests: tuple[ModuleType, ...], only: tuple[str, ...]
-) -> None:
-    alive = survivors(module, only, [check for test in tests for check in checks(test)])
+def test_every_change_is_noticed(module: ModuleType, tests: tuple[ModuleType, ...]) -> None:
+    every_check = [check for test in tests for check in checks(test)]
+    alive = survivors(module, every(module, BUT.get(module, {})), every_check)
     assert not alive, "\n".join(["nothing noticed:", *alive])
 
 

@@ -80,6 +80,9 @@ def test_programs_libraries_plugins_and_daemons(place: Path) -> None:
     assert names(place, asked(place)) == LAUNCHER | OURS | MPI
     assert names(place, asked(place, launcher=None)) == OURS | MPI
     assert names(place, asked(place, libmpi=None)) == LAUNCHER | OURS
+    assert names(place, asked(place, libfabric=NetLibrary("libfabric", "2.5", None))) == (
+        LAUNCHER | OURS | MPI - {"lib/libfabric.so.1"}
+    )
     (place / "n/mpigraft-gpu-select").touch()
     assert "n/mpigraft-gpu-select" in names(place, asked(place))
 
@@ -100,6 +103,23 @@ def test_a_plugin_that_appears_is_noticed(place: Path, name: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.touch()
     assert [listed(*row) for row in rows] != before
+
+
+def test_plugins_lie_beside_each_network_library_that_is_there(place: Path) -> None:
+    for name in ("net/libucp.so.0", "net/libnew-fi.so", "gone/libnew-fi.so", "lib/openmpi-doc"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).touch()
+    (place / "lib/mca_folder.so").mkdir()
+    ucx = NetLibrary("ucx", "1.18", place / "net/libucp.so.0")
+    here = {"net/libucp.so.0", "net/libnew-fi.so"}
+    assert names(place, asked(place, ucx=ucx)) == LAUNCHER | OURS | MPI | here
+    gone = replace(ucx, path=place / "gone/libucp.so.0")
+    one = asked(place, ucx=gone)
+    assert names(place, one) == LAUNCHER | OURS | MPI
+    assert one.mpi is not None
+    folders = {Path(folder).name for folder, *_ in used.plugin_folders(one.mpi)}
+    assert folders == {"lib", "libfabric", "ucx"}
+    assert used.plugin_folders(replace(one.mpi, libmpi=None)) == used.plugin_folders(one.mpi)
 
 
 def test_a_schedulers_launcher_starts_nothing_from_its_folder(place: Path) -> None:
@@ -209,7 +229,9 @@ def test_digests_are_reported_by_file_names(place: Path) -> None:
 
 def test_a_campaign_whose_files_change_is_refused_with_their_names(place: Path) -> None:
     one = asked(place)
-    before = launch_files(one, natives(place))
+    suite = place / "engine/bwrap"
+    before = launch_files(one, natives(place), [suite])
+    assert suite.name in dict(before.used.named)
     refuse_changed_files(one, before)
     (place / "user").mkdir()
     config = place / "user/ucx.conf"

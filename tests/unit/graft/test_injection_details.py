@@ -57,6 +57,9 @@ def test_a_library_keeps_the_names_of_what_it_shares_with_the_guest() -> None:
     assert dict(naming.symbols(user, [own.soname])) == {s: f"mpigraft-{s}" for s in other.exported}
     assert naming.symbols(own, [own.soname]) == ()
     assert len(naming.symbols(user)) == 2
+    assert naming.library_for("libelse.so.1") is None
+    assert not naming.is_mpi(own.soname)
+    assert PrivateNames((PAL,), {PAL.soname: PAL}, ()).is_mpi(PAL.soname)
 
 
 def test_where_nothing_is_private_no_symbol_is_renamed() -> None:
@@ -152,8 +155,8 @@ def test_a_program_that_the_mpi_starts_lies_beside_its_libraries() -> None:
     plugin = a_plugin("mca_x.so")
     abi = replace(an_openmpi(plugin), programs=(daemon,))
     guest = a_world(needing("libmpi.so.40"), LIBMPI, PAL)
-    due = {f"{one.place}/{one.soname}" for one in (daemon, plugin)}
-    assert due <= copies(grafted(guest, abi)).keys()
+    due = {f"bin/{daemon.soname}", f"lib/{plugin.place}/{plugin.soname}"}
+    assert due <= {copy.name for copy in grafted(guest, abi).copies}
     assert "bin/orted" not in copies(grafted(guest, abi, replace=Replace.LIBFABRIC))
 
 

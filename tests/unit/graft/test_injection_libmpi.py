@@ -40,4 +40,6 @@ def test_one_that_lies_over_the_guests_own() -> None:
 def test_the_guests_own_where_it_stays() -> None:
     found = of(guest(["libmpi.so.12"], ["libmpi.so.40"]), "openmpi@5.0.11", Replace.LIBFABRIC)
     assert found.libmpi == MPICH.path
+    later = of(guest(["libm.so.6"], ["libmpi.so.12"]), "openmpi@5.0.11", Replace.LIBFABRIC)
+    assert later.libmpi == MPICH.path
     assert of(guest(["libm.so.6"]), "openmpi@5.0.11", Replace.LIBFABRIC).libmpi == ""

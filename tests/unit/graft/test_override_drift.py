@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.cache import file_digest
-from mpigraft.core.model import Abi, Family, Level, MappedLibrary, MpiInstall
-from mpigraft.graft import read_abi
+from mpigraft.core.model import Level, MappedLibrary
 from mpigraft.graft.stack.differences import incomplete, launcher_changes
 from mpigraft.graft.stack.generations import drift, reading
 from mpigraft.graft.stack.generations import switching as generations
@@ -22,12 +21,8 @@ from mpigraft.report import absent_names
 from tests.builders.configuration import an_mpi
 from tests.builders.elf import compiled
 from tests.builders.messages import matches, shows
-from tests.builders.overrides import (
-    LIBMPI,
-    a_plan,
-    a_slot,
-    injected,
-)
+from tests.builders.overrides import LIBMPI, a_plan, a_slot, injected
+from tests.builders.stacks import host
 
 
 def test_drift_names_what_changed(site: Path, libraries: tuple[Path, Path], tmp_path: Path) -> None:
@@ -57,11 +52,8 @@ def test_what_commands_made_is_compared_with_the_plan(
 ) -> None:
     """Its record lists no digests, for nobody could know them when the script was written."""
     libmpi = libraries[0]
-    install = MpiInstall(
-        "openmpi@5", Family.OPENMPI, "5", Abi.OMPI, libmpi.name, libmpi.parent, libmpi
-    )
     settings = compiled(tmp_path / "libsettings.so")
-    plan = plan_override(read_abi(install), a_slot(site), [libmpi.name], settings)
+    plan = plan_override(host(libmpi), a_slot(site), [libmpi.name], settings)
     script = tmp_path / "inject.sh"
     script.write_text(render_commands(plan, reading.read_override(a_slot(site))))
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -194,6 +194,7 @@ def test_in_a_stack_our_benchmark_has_the_loader_and_folders_of_its_programs(
     )
     plain = plan_folder(given)
     assert environment(plain)["LD_PRELOAD"] == ":".join(preloads)
+    assert not keep_mpi(PLACE, "/stack/libmpi.so.40").environment
     injected = replace(given.contents, replace=Replace.MPI)
     made = plan_folder(replace(given, contents=injected, rpath="/stack/lib", interpreter="/ld.so"))
     assert (made.replace, made.copies[2:]) == (Replace.MPI, plain.copies[2:])

@@ -171,7 +171,7 @@ def test_no_bind_is_named_for_what_is_not_here_or_a_systems(entry: str) -> None:
     there = entry in ("/usr", "/etc", "/")
     begin = "the guest does not have" if there else f"there is no {entry} on"
     assert dropped["A_PATH"].startswith(begin)
-    assert shows(dropped["A_PATH"].partition("; ")[2], "--env A_PATH=...")
+    assert dropped["A_PATH"].partition("; ")[2].startswith("--env")  # and no --bind
 
 
 def test_many_folders_are_not_all_named(tmp_path: Path) -> None:

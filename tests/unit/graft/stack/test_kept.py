@@ -8,8 +8,7 @@ from typing import Any
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.stack_check import check_stack
 from mpigraft.graft.stack.values import Fate
-from tests.builders.stacks import StackFiles, libmpi
-from tests.unit.graft.stack.test_verdict import files_of, host
+from tests.builders.stacks import StackFiles, files_of, host, libmpi
 
 
 def test_programs_on_the_mpi_of_another_override_have_one(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.stack_check import check_stack
 from tests.builders.configuration import a_machine
 from tests.builders.elf import compiled, program
-from tests.builders.stacks import CALLS, StackFiles, libmpi
-from tests.unit.graft.stack.test_verdict import codes, files_of, host
+from tests.builders.stacks import CALLS, StackFiles, codes, files_of, host, libmpi
 
 
 @pytest.fixture

@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from mpigraft.binary import Elf, read_elf
-from mpigraft.core.model import Abi, Family, Level, MpiAbi, MpiInstall
+from mpigraft.core.model import Abi, Family, Level, MpiAbi
 from mpigraft.graft import read_abi
 from mpigraft.graft.stack.overrides import chosen_slots
 from mpigraft.graft.stack.reading import read_stack
 from mpigraft.graft.stack.stack_check import check_stack
-from mpigraft.graft.stack.values import Fate, Slot, StackCheck
+from mpigraft.graft.stack.values import Fate, StackCheck
 from tests.builders.elf import compiled, program
-from tests.builders.stacks import CALLS, MPI, StackFiles, libmpi, rpath
+from tests.builders.stacks import CALLS, MPI, StackFiles, codes, files_of, host, libmpi, rpath
 
 HWLOC = "".join(f"int hwloc_{n}(void) {{ return 0; }}\n" for n in "abcdefgh")
 
 
-def host(libmpi: Path, family: Family = Family.OPENMPI, abi: Abi = Abi.OMPI) -> MpiAbi:
-    """A host MPI that is this file and what it needs."""
-    install = MpiInstall(f"{family}@9", family, "9", abi, libmpi.name, libmpi.parent, libmpi)
-    return read_abi(install)
-
-
-def files_of(abi: MpiAbi, *more: Path) -> object:
-    """An override that has the MPI's bindings under their names, and files besides."""
-
-    def files(slot: Slot, needed: frozenset[str]) -> Mapping[str, Elf]:
-        paths = [Path(o.path) for o in abi.objects if o.role == "mpi"]
-        places = {f"{slot.folders[0]}/{p.name}": p for p in (*paths, *more)}
-        return {place: replace(read_elf(p), name=place) for place, p in places.items()}
-
-    return files
-
-
 def checked(files: StackFiles, abi: MpiAbi, *more: Path) -> StackCheck:
     return check_stack(read_stack(files.root), abi, files_of(abi, *more))  # type: ignore[arg-type]
-
-
-def codes(verdict: StackCheck) -> set[str]:
-    modules = [f.code for module in verdict.modules for f in module.findings]
-    return {*modules, *(f.code for f in verdict.findings)}
 
 
 def fates(verdict: StackCheck) -> dict[str, str]:
