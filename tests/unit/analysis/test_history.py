@@ -14,12 +14,15 @@ from evaluation.history_synthetic import EFFECTS, rates
 from mpigraft.analysis.between_campaigns.curve_levels import curve_levels
 from mpigraft.analysis.overtime.chains import name_chains
 from mpigraft.analysis.overtime.history import machine_name, sort_history
+from mpigraft.analysis.overtime.matching import series_name
 from mpigraft.analysis.overtime.segments import normal_deviate, steps, tail
 from mpigraft.core.model import Measured, Origin, ValueRow
+from tests.builders.messages import shows
 from tests.builders.overtime import MACHINE, MPICH, OPENMPI, campaign
 from tests.oracles.level_changes import changes
 
 HISTORIES = 150
+NEWER = "openmpi@5.0.12/ob1-sm"
 
 
 def noisy(levels: list[float], seed: int = 1, spread: float = 0.01) -> list[float]:
@@ -116,21 +119,21 @@ def test_simulated_histories_have_few_false_changes_and_show_true_ones() -> None
 
 
 def test_a_line_goes_on_when_versions_change() -> None:
-    newer = {"k0": MPICH, "k9": "openmpi@5.0.12/ob1-sm"}
+    newer = {"k0": MPICH, "k9": NEWER}
     sides = [campaign(n) for n in (1, 2, 3)] + [campaign(n, names=newer) for n in (4, 5)]
     lines = sort_history(reversed(sides))
-    assert [line.key.configuration for line in lines] == ["mpich/ucx", "openmpi/ob1-sm"]
+    series = [series_name(name) for name in (MPICH, NEWER)]
+    assert [line.key.configuration for line in lines] == series
     ids = [point.configuration for point in lines[1].points]
-    assert ids == [OPENMPI] * 3 + ["openmpi@5.0.12/ob1-sm"] * 2
+    assert ids == [OPENMPI] * 3 + [NEWER] * 2
     assert [point.created[8:10] for point in lines[1].points] == ["01", "02", "03", "04", "05"]
 
 
 def test_two_versions_in_one_campaign_are_two_lines() -> None:
-    names = {"k0": MPICH, "k1": OPENMPI, "k2": "openmpi@4.1.8/ob1-sm"}
+    older = "openmpi@4.1.8/ob1-sm"
+    names = {"k0": MPICH, "k1": OPENMPI, "k2": older}
     lines = sort_history([campaign(1, names=names), campaign(2, names=names)])
-    assert [line.key.configuration for line in lines] == [
-        "mpich/ucx", "openmpi@4.1.8/ob1-sm", OPENMPI,
-    ]  # fmt: skip
+    assert [line.key.configuration for line in lines] == ["mpich/ucx", older, OPENMPI]
 
 
 def test_a_change_says_what_changed() -> None:
@@ -141,16 +144,18 @@ def test_a_change_says_what_changed() -> None:
         (shift,) = line.shifts
         assert (shift.index, shift.slower) == (8, True)
         assert shift.ratio == pytest.approx(1.2, rel=0.02)
-        assert shift.what == ("kernel 6.1.0-28-amd64 -> 6.12.1",)
+        assert len(shift.what) == 1
+        assert shows(shift.what[0], "kernel", MACHINE["kernel"], newer["kernel"])
     faster = [campaign(n, level=lambda *_: 1.0 if n < 9 else 0.8) for n in range(1, 15)]  # noqa: B023
     assert [s.slower for line in sort_history(faster) for s in line.shifts] == [False, False]
 
 
 def test_nodes_of_one_cluster_are_one_machine() -> None:
     one, other = campaign(1, hosts=("nid001", "nid002")), campaign(2, hosts=("nid977.site",))
-    assert machine_name(one) == machine_name(other) == "nid; AMD EPYC 7763, 64 cores"
+    assert machine_name(one) == machine_name(other)
+    assert shows(machine_name(one), "nid", "7763", "64 cores")
     assert machine_name(campaign(3, hosts=("gpu1",))) != machine_name(one)
-    assert machine_name(replace(one, allocations=())) == "machine not recorded"
+    assert shows(machine_name(replace(one, allocations=())), "not recorded")
     assert len({line.key.machine for line in sort_history([one, other])}) == 1
 
 
@@ -197,11 +202,11 @@ def test_a_line_goes_on_after_campaigns_that_left_it_out() -> None:
     names = [
         {"k0": MPICH, "k1": OPENMPI},
         {"k0": MPICH},
-        {"k0": MPICH, "k2": "openmpi@5.0.12/ob1-sm"},
-        {"k0": MPICH, "k2": "openmpi@5.0.12/ob1-sm", "k1": OPENMPI},
+        {"k0": MPICH, "k2": NEWER},
+        {"k0": MPICH, "k2": NEWER, "k1": OPENMPI},
     ]
     named = name_chains(names)
-    assert {named[0, "k1"], named[2, "k2"], named[3, "k2"]} == {"openmpi@5.0.12/ob1-sm"}
+    assert {named[0, "k1"], named[2, "k2"], named[3, "k2"]} == {NEWER}
     assert named[3, "k1"] == OPENMPI  # a new one beside it
     assert {named[n, "k0"] for n in range(4)} == {"mpich/ucx"}
 

@@ -19,9 +19,9 @@ def test_what_is_too_much_is_counted(count: int, separator: str, text: str) -> N
 
 
 def test_what_a_terminal_obeys_is_escaped() -> None:
-    plain = "a\x1bb\nc"
-    assert printable(plain) == r"a\x1bb\x0ac"
-    assert printable(plain, "\n") == "a\\x1bb\nc"
+    plain = "\x1b\nc"
+    assert printable(plain) == r"\x1b\x0ac"
+    assert printable(plain, "\n") == "\\x1b\nc"
     assert printable("é a") == "é a"
     found = printable_document({"a": ["x\n", 3], "b": "x\n", "c": {"b": "x\n"}}, ["b"])
     assert found == {"a": [r"x\x0a", 3], "b": "x\n", "c": {"b": "x\n"}}

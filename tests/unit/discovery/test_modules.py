@@ -81,27 +81,29 @@ needs_lmod = pytest.mark.skipif(  # under `make test`, which installs it, its wa
 SWITCH = ("-craype-network-ofi", "-cray-mpich", "craype-network-ucx", "cray-mpich-ucx")
 
 
+def assert_prefix(given: dict[str, str | None], network: str) -> None:
+    """Take out what leads to Cray MPICH over a network."""
+    prefix = given.pop("CRAY_MPICH_DIR")
+    assert prefix == f"/opt/cray/pe/mpich/8.1.29/{network}/gnu/12.3"
+    assert given.pop("LD_LIBRARY_PATH") == f"{prefix}/lib:/opt/site/lib"
+
+
 @needs_lmod
 def test_what_loading_sets(bare: Host) -> None:
-    assert ranks(modules.module_rows(("cray-mpich/8.1.29",), bare)) == {
-        "CRAY_MPICH_DIR": "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3",
-        "LD_LIBRARY_PATH": "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3/lib:/opt/site/lib",
-        "MPICH_OFI_STARTUP_CONNECT": "1",
-    }
+    given = ranks(modules.module_rows(("cray-mpich/8.1.29",), bare))
+    assert_prefix(given, "ofi")
+    assert given == {"MPICH_OFI_STARTUP_CONNECT": "1"}
 
 
 @needs_lmod
 def test_from_ofi_to_ucx_by_modules(cray: Host) -> None:
     """Cray MPICH over UCX, no program linked anew; what OFI's module had set is gone."""
-    assert ranks(modules.module_rows(SWITCH, cray)) == {
-        "CRAYPE_NETWORK_TARGET": "ucx",
-        "CRAY_MPICH_DIR": "/opt/cray/pe/mpich/8.1.29/ucx/gnu/12.3",
-        "LD_LIBRARY_PATH": "/opt/cray/pe/mpich/8.1.29/ucx/gnu/12.3/lib:/opt/site/lib",
-        "MPICH_OFI_STARTUP_CONNECT": None,
-    }
+    given = ranks(modules.module_rows(SWITCH, cray))
+    assert_prefix(given, "ucx")
+    assert given == {"CRAYPE_NETWORK_TARGET": "ucx", "MPICH_OFI_STARTUP_CONNECT": None}
     after = modules.host_with_modules(SWITCH, cray).environ
     assert after["LOADEDMODULES"] == "craype-network-ucx:cray-mpich-ucx/8.1.29"
-    assert "MPICH_OFI_STARTUP_CONNECT" not in after
+    assert not [name for name in after if "OFI_STARTUP" in name]
 
 
 @needs_lmod
@@ -185,11 +187,9 @@ def test_what_a_module_command_prints_is_read_and_not_run(tmp_path: Path) -> Non
 
 
 def test_words_of_a_set() -> None:
-    assert modules.parse("-cray-mpich, cray-mpich-ucx/8.1.29,") == (
-        "-cray-mpich",
-        "cray-mpich-ucx/8.1.29",
-    )
-    assert modules.label(SWITCH) == "craype-network-ucx,cray-mpich-ucx"
+    words = ("-cray-mpich", "cray-mpich-ucx/8.1.29")
+    assert modules.parse(f"{words[0]}, {words[1]},") == words
+    assert modules.label(SWITCH) == ",".join(SWITCH[2:])
     assert modules.label(("-cray-mpich",)) == "-cray-mpich"
 
 
@@ -289,7 +289,7 @@ def test_sets_of_modules_bring_mpis_of_their_own(
     machine = a_machine(base)
     ofi, ucx = "craype-network-ofi,cray-mpich", "craype-network-ucx,cray-mpich-ucx"
     found = modules.module_mpis(machine, (ofi, ucx), bare).mpis
-    assert [m.id for m in found] == [f"cray-mpich@8.1.29({ofi})", f"cray-mpich@8.1.29({ucx})"]
+    assert [m.id.partition("(")[2] for m in found] == [f"{ofi})", f"{ucx})"]
     assert [m.prefix.parts[-3] for m in found] == ["ofi", "ucx"]
     for mpi, network in zip(found, ("ofi", "ucx"), strict=True):
         set_by = {r.name: r.value for r in mpi.environment if r.source == "module"}

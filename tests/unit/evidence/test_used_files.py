@@ -80,9 +80,8 @@ def test_programs_libraries_plugins_and_daemons(place: Path) -> None:
     assert names(place, asked(place)) == LAUNCHER | OURS | MPI
     assert names(place, asked(place, launcher=None)) == OURS | MPI
     assert names(place, asked(place, libmpi=None)) == LAUNCHER | OURS
-    assert names(place, asked(place, libfabric=NetLibrary("libfabric", "2.5", None))) == (
-        LAUNCHER | OURS | MPI - {"lib/libfabric.so.1"}
-    )
+    (less,) = MPI - names(place, asked(place, libfabric=NetLibrary("libfabric", "2.5", None)))
+    assert Path(less).stem == "libfabric.so"
     (place / "n/mpigraft-gpu-select").touch()
     assert "n/mpigraft-gpu-select" in names(place, asked(place))
 

@@ -19,6 +19,7 @@ from mpigraft.graft.guest import built, examination, own_mpi
 from mpigraft.native.programs import choose_natives
 from mpigraft.request.spec import CampaignSpec
 from tests.builders.elf import compiled, program
+from tests.builders.messages import shows
 
 MPICH = 'const char x[] __attribute__((used)) = "MPICH Version:\\0" "%s\\0" "%s\\0" "%s\\0";'
 DATE = "Thu Jan 1 00:00:00 UTC 2023"
@@ -110,6 +111,11 @@ def _own(machine: Machine, image: Path, **asked: object) -> tuple[list[Configura
     return own, [why for name, why in found.skipped if name.startswith(f"{image.name}:")]
 
 
+def short(own: list[Configuration]) -> list[tuple[str, str]]:
+    """(family, transport) of each: versions of an image's own MPIs are in other tests."""
+    return [(str(c.mpi.family), c.id.rpartition("/")[2]) for c in own if c.mpi]
+
+
 @pytest.mark.mpi
 def test_an_image_with_two_mpis(image: Path) -> None:
     found = [m.family for m in examination.own_mpis_of(examination.examine_guest(str(image)))]
@@ -119,10 +125,10 @@ def test_an_image_with_two_mpis(image: Path) -> None:
 @pytest.mark.mpi
 def test_the_own_mpi_is_that_of_the_family_that_was_named(machine: Machine, image: Path) -> None:
     own, _ = _own(machine, image, mpi=("openmpi@5",), transport=("ob1-sm",))
-    assert [c.id for c in own] == ["image:openmpi@4.1.4/ob1-sm"]
+    assert short(own) == [("openmpi", "ob1-sm")]
     assert not own[0].named  # by default, so its failure is a row and no exit code
     own, _ = _own(machine, image, mpi=("openmpi@5",))
-    assert [c.id for c in own] == ["image:openmpi@4.1.4/ob1-sm"]
+    assert short(own) == [("openmpi", "ob1-sm")]
 
 
 @pytest.mark.mpi
@@ -133,12 +139,12 @@ def test_an_own_mpi_of_another_family_is_there_when_it_is_named(
     own, why = _own(machine, image, mpi=("openmpi@5",), transport=("ob1-sm",))
     assert own == []
     assert len(why) == 1
-    assert "--guest container" in why[0]
+    assert shows(why[0], "--guest container")
     where = ("native", "container")
     own, _ = _own(machine, image, mpi=("openmpi@5",), transport=("ob1-sm",), guest=where)
-    assert [c.id for c in own] == ["image:mpich@4.0.2/ucx"]  # the one that it was built with
+    assert short(own) == [("mpich", "ucx")]  # the one that it was built with
     own, _ = _own(machine, image, mpi=("openmpi@5",))  # no transport was named: all by default
-    assert [c.id for c in own] == ["image:mpich@4.0.2/ucx"]
+    assert short(own) == [("mpich", "ucx")]
 
 
 @pytest.mark.mpi
@@ -147,11 +153,12 @@ def test_a_transport_that_it_was_not_built_with_is_not_offered(
 ) -> None:
     own, why = _own(machine, image, mpi=("mpich@5",), transport=("ofi-tcp",))
     assert own == []
-    assert why == ["its device is ch4:ucx, without ofi"]
+    assert len(why) == 1
+    assert shows(why[0], "ch4:ucx", "without ofi")
     own, _ = _own(
         machine, image, mpi=("mpich@5",), transport=("ucx",), guest=("native", "container")
     )
-    assert [(c.id, c.named) for c in own] == [("image:mpich@4.0.2/ucx", True)]
+    assert (short(own), own[0].named) == ([("mpich", "ucx")], True)
     both = replace(machine, fabrics=())
     own, _ = _own(both, image, mpi=("mpich@5",))
-    assert [c.id for c in own] == ["image:mpich@4.0.2/ucx"]
+    assert short(own) == [("mpich", "ucx")]

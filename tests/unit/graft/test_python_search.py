@@ -27,10 +27,13 @@ def image(tmp_path: Path, built: Mapping[str, Path]) -> Path:
     return tree(tmp_path / "image", built)
 
 
+OWN = "/usr/lib/python3.11"
+
+
 def test_a_python_of_a_distribution(image: Path) -> None:
     found = python(image)
     assert found.version == "3.11"
-    assert found.path == ("/usr/lib/python3.11", f"/{SITE}")
+    assert found.path == (OWN, f"/{SITE}")
     assert found.sites == (f"/{SITE}",)
 
 
@@ -46,19 +49,20 @@ def test_a_python_of_its_own_prefix_has_not_the_distributions_packages(
     image: Path, built: Mapping[str, Path]
 ) -> None:
     """As in the `python` images of registries, which are Debian below."""
+    site = "usr/local/lib/python3.12/site-packages"
     put(image, {"usr/local/bin/python3.12": "*program", "usr/local/lib/python3.12/os.py": "",
-                "usr/lib/python3/dist-packages/x.py": "",
-                "usr/local/lib/python3.12/site-packages/y.py": ""}, built)  # fmt: skip
+                "usr/lib/python3/dist-packages/x.py": "", f"{site}/y.py": ""}, built)  # fmt: skip
     found = python(image, "/usr/local/bin/python3.12")
     assert found.version == "3.12"
-    assert found.sites == ("/usr/local/lib/python3.12/site-packages",)
+    assert found.sites == (f"/{site}",)
 
 
 def test_a_conda_prefix_whose_program_has_no_number(image: Path, built: Mapping[str, Path]) -> None:
+    site = "opt/conda/lib/python3.10/site-packages"
     put(image, {"opt/conda/bin/python": "*program", "opt/conda/lib/python3.10/os.py": "",
-                "opt/conda/lib/python3.10/site-packages/y.py": ""}, built)  # fmt: skip
+                f"{site}/y.py": ""}, built)  # fmt: skip
     found = python(image, "/opt/conda/bin/python")
-    assert found.sites == ("/opt/conda/lib/python3.10/site-packages",)
+    assert found.sites == (f"/{site}",)
 
 
 @pytest.mark.parametrize("system", ["true", "false"])
@@ -89,12 +93,10 @@ def test_what_the_environment_and_options_change(image: Path) -> None:
     put(image, {"opt/p/x.py": "", "srv/u/.local/lib/python3.11/site-packages/y.py": ""})
     env = {"PYTHONPATH": "/opt/p:/nowhere:rel", "HOME": "/srv/u"}
     user = "/srv/u/.local/lib/python3.11/site-packages"
-    assert python(image, environment=env).path == (
-        "/opt/p", "/usr/lib/python3.11", user, f"/{SITE}",
-    )  # fmt: skip
+    assert python(image, environment=env).path == ("/opt/p", OWN, user, f"/{SITE}")
     bare = python(image, options=Options(environment=False, user=False), environment=env)
-    assert bare.path == ("/usr/lib/python3.11", f"/{SITE}")
-    assert python(image, options=Options(site=False)).path == ("/usr/lib/python3.11",)
+    assert bare.path == (OWN, f"/{SITE}")
+    assert python(image, options=Options(site=False)).path == (OWN,)
     unused = {**env, "PYTHONNOUSERSITE": "1"}
     assert user not in python(image, environment=unused).path
 
