@@ -106,7 +106,6 @@ def _type_of(option: RequestOption) -> Any:
 
 # Options of `run` that other commands have too.
 RUN = options_of(RunSpec)
-Environment = Annotated[list[str] | None, described(RUN["env"])]
 Hosts = Annotated[str, described(RUN["hosts"])]
 Hostfile = Annotated[str, described(RUN["hostfile"])]
 Agent = Annotated[str, described(RUN["agent"])]

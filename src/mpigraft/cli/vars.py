@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli.common import Json, console, option, out, tell
-from mpigraft.cli.options import Environment
+from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MpigraftError, UsageError
 from mpigraft.report import (
     variable_blocks,
@@ -17,23 +17,27 @@ from mpigraft.report import (
     variable_summary,
     variables_document,
 )
+from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine, MpiInstall
     from mpigraft.tuning import Answer, VariableEntry
 
-Words = list[str] | None
 WORKERS = 4  # an MPI that starts waits more than it computes
 
 
+@takes_request(
+    only=("transport", "env"),
+    usual={"transport": True},
+    texts={"transport": "Add the settings of this transport: ofi-lnx, ob1-sm."},
+)
 def command(
+    *,
     mpi: Annotated[
-        Words, option("NAME", "MPI to query: openmpi, mpich@5, a path; repeatable.", "all")
+        list[str] | None,
+        option("NAME", "MPI to query: openmpi, mpich@5, a path; repeatable.", "all"),
     ] = None,
-    transport: Annotated[
-        str, option("NAME", "Add the settings of this transport: ofi-lnx, ob1-sm.")
-    ] = "",
-    env: Environment = None,
+    asked: Asked[RunSpec],
     filter_: Annotated[
         str | None,
         option(
@@ -70,9 +74,9 @@ def command(
     with console(stderr=True).status("reading variables"):
         machine = with_places(discover_machine(), diff or mpi or ())
         if diff:
-            answers = _pair(machine, diff, transport, env or (), native_build)
+            answers = _pair(machine, diff, asked.value, native_build)
         else:
-            answers = _answers(machine, mpi or (), transport, env or (), native_build)
+            answers = _answers(machine, mpi or (), asked.value, native_build)
     chosen = [replace(a, entries=tuple(matching(a.entries, filter_ or ""))) for a in answers]
     width = min(100, shutil.get_terminal_size((80, 24)).columns)
     if as_json:
@@ -88,9 +92,7 @@ def command(
 # ------------------------------------------------------------------ asking
 
 
-def _answers(
-    machine: Machine, specs: Sequence[str], transport: str, words: Sequence[str], build: str
-) -> list[Answer]:
+def _answers(machine: Machine, names: Sequence[str], spec: RunSpec, build: str) -> list[Answer]:
     """Query each MPI; one that was not named may fail, as long as another answers."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -98,43 +100,39 @@ def _answers(
 
     def query(mpi: MpiInstall) -> Answer | MpigraftError:
         try:
-            return _answer(machine, mpi, transport, words, build)
+            return _answer(machine, mpi, spec, build)
         except MpigraftError as error:
             return error
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        results = list(pool.map(query, select_mpis(specs, machine.mpis)))
+        results = list(pool.map(query, select_mpis(names, machine.mpis)))
     refused = [one for one in results if isinstance(one, MpigraftError)]
     answers = [one for one in results if not isinstance(one, MpigraftError)]
-    if refused and (specs or not answers):
+    if refused and (names or not answers):
         raise refused[0]
     for error in refused:
         tell(f"mpigraft: left out: {error.message}")
     return answers
 
 
-def _pair(
-    machine: Machine, specs: tuple[str, str], transport: str, words: Sequence[str], build: str
-) -> list[Answer]:
+def _pair(machine: Machine, pair: tuple[str, str], spec: RunSpec, build: str) -> list[Answer]:
     from mpigraft.selection import select_mpis
 
     chosen: list[MpiInstall] = []
-    for spec in specs:
-        hits = select_mpis((spec,), machine.mpis)
+    for name in pair:
+        hits = select_mpis((name,), machine.mpis)
         if len(hits) > 1:
             names = ", ".join(m.id for m in hits)
-            raise UsageError.of("diff-ambiguous", spec=spec, names=names)
+            raise UsageError.of("diff-ambiguous", spec=name, names=names)
         chosen += hits
-    return [_answer(machine, mpi, transport, words, build) for mpi in chosen]
+    return [_answer(machine, mpi, spec, build) for mpi in chosen]
 
 
-def _answer(
-    machine: Machine, mpi: MpiInstall, transport: str, words: Sequence[str], build: str
-) -> Answer:
+def _answer(machine: Machine, mpi: MpiInstall, spec: RunSpec, build: str) -> Answer:
     from mpigraft.native import VARS, choose_tool
     from mpigraft.tuning import answer_variables, variable_asker, variable_rows
 
-    rows, dropped = variable_rows(mpi, machine, transport, words, os.environ)
+    rows, dropped = variable_rows(mpi, machine, spec, os.environ)
     program = choose_tool(VARS, mpi, machine.cpu.architecture, build)
     answer = answer_variables(mpi, rows, variable_asker(program, mpi, os.environ))
     return replace(answer, findings=(*dropped, *answer.findings))

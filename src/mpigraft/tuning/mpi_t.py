@@ -19,7 +19,7 @@ from mpigraft.core.model import EnvRow, Family, Finding, Machine, MpiInstall, Sc
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.text import join_some
 from mpigraft.knowledge import Facts, Spawn, resolve_transport, spawns_of_mpi
-from mpigraft.request import ANOTHER_PLACE, STEERING, filter_environment, settings_of
+from mpigraft.request import ANOTHER_PLACE, STEERING, RunSpec, filter_environment, settings_of
 from mpigraft.tuning.records import Key, Listing, Value, Variable, parse
 
 LIMIT_S = 60.0
@@ -101,23 +101,19 @@ def variable_asker(program: Path, mpi: MpiInstall, environ: Mapping[str, str]) -
 
 
 def variable_rows(
-    mpi: MpiInstall,
-    machine: Machine,
-    transport: str,
-    words: Sequence[str],
-    environ: Mapping[str, str],
+    mpi: MpiInstall, machine: Machine, spec: RunSpec, environ: Mapping[str, str]
 ) -> tuple[tuple[EnvRow, ...], tuple[Finding, ...]]:
-    """Return rows of the user's environment, of a transport and of `words` (NAME=VALUE), the last
-    of a name winning as in a job; and what of the environment a job would not be given.
+    """Return rows of the user's environment, of a job's transport and of its settings, the last of
+    a name winning as in a job; and what of the environment a job would not be given.
 
-    Raises UsageError for a word without `=`, and as `knowledge.loader.resolve` does.
+    Raises UsageError for a setting without `=`, and as `knowledge.loader.resolve` does.
     """
     passed = filter_environment(environ)
     rows = [_row(word, "environment") for word in passed.settings]
-    if transport:
-        chosen = resolve_transport(transport, mpi, Facts.of(machine))
-        rows += [replace(row, source=f"transport {transport}") for row in chosen.env]
-    rows += [_row(f"{name}={value}", "--env") for name, value in settings_of(words)]
+    if spec.transport:
+        chosen = resolve_transport(spec.transport, mpi, Facts.of(machine))
+        rows += [replace(row, source=f"transport {spec.transport}") for row in chosen.env]
+    rows += [_row(f"{name}={value}", "--env") for name, value in settings_of(spec.settings)]
     dropped = tuple(
         Finding.of("environment-dropped", name=name, why=why)
         for name, why in passed.dropped

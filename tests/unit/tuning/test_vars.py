@@ -19,6 +19,7 @@ from mpigraft.core.model import EnvRow, Level, MpiInstall, Scope
 from mpigraft.discovery import inventory
 from mpigraft.native import programs
 from mpigraft.report import variable_summary
+from mpigraft.request import RunSpec
 from mpigraft.tuning import mpi_t
 from mpigraft.tuning.mpi_t import Answer, Setting, VariableEntry
 from tests.builders.configuration import a_machine, a_transport, an_mpi
@@ -220,14 +221,15 @@ def test_fatal_variables_are_summarised() -> None:
 def test_settings_come_in_the_order_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi_t, "resolve_transport", lambda name, *_: a_transport(name))
     environ = {"OMPI_MCA_coll": "^han", "OMPI_MCA_pml": "ucx", "HOME": "/home", "FI_TOKEN": "x"}
-    rows, dropped = mpi_t.variable_rows(OPENMPI, a_machine(OPENMPI), "ob1-sm", ("A=1=2",), environ)
+    spec = RunSpec(transport="ob1-sm", settings=("A=1=2",))
+    rows, dropped = mpi_t.variable_rows(OPENMPI, a_machine(OPENMPI), spec, environ)
     names = [(r.name, r.value) for r in rows]
     assert names == [("OMPI_MCA_coll", "^han"), ("ASKED", "ob1-sm"), ("A", "1=2")]
     assert [r.source.split()[0] for r in rows] == ["environment", "transport", "--env"]
     assert [f.code for f in dropped] == ["environment-dropped"]
     assert "OMPI_MCA_pml" in dropped[0].message
     with pytest.raises(UsageError, match="NAME=VALUE"):
-        mpi_t.variable_rows(OPENMPI, a_machine(OPENMPI), "", ("A",), environ)
+        mpi_t.variable_rows(OPENMPI, a_machine(OPENMPI), RunSpec(settings=("A",)), environ)
 
 
 # ------------------------------------------------------------------ the command
