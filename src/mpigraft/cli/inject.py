@@ -61,7 +61,8 @@ def command(
     if there.only and spec.mpi:  # others find the override too
         there = read_named_stack(there.root)
     if not spec.mpi:
-        slots = [choose_slot(there, spec.slot, ())] if spec.slot else [*there.slots]
+        every = [] if spec.slot else [*there.slots]
+        slots = every or [choose_slot(there, spec.slot, ())]
         return verify_injections(there, slots, spec, as_json=form == "json")
     here = examine_machine(mpis=[spec.mpi])
     chosen = _mpi(spec.mpi, here)

@@ -76,6 +76,16 @@ def test_undo_names_the_override_that_most_search_and_what_is_still_on(
     assert "also on" not in page
 
 
+def test_a_stack_without_an_override_has_nothing_to_verify(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = StackFiles(tmp_path / "plain", [])
+    files.program("One/1")
+    code, _, notes = run(capsys, "inject", files.root, "--verify")
+    assert code == 2
+    assert matches(notes, "stack-no-override", stack=files.root)
+
+
 def test_verify_with_a_program_without_mpi_names_its_own_flags(
     stack: StackFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
