@@ -8,6 +8,7 @@ import hashlib
 import json
 import types
 import typing
+from collections.abc import Callable
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
@@ -67,6 +68,13 @@ def digest(value: Any) -> str:
 def document(**keys: Any) -> str:
     """Return a document for other tools: indented, with the schema's number first."""
     return json.dumps({"schema": SCHEMA, **plain(keys, shown=True)}, indent=2, allow_nan=False)
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Change every text, number and the like of a JSON value; keys stay."""
+    if isinstance(value, dict):
+        return {key: map_leaves(inner, change) for key, inner in value.items()}
+    return [map_leaves(v, change) for v in value] if isinstance(value, list) else change(value)
 
 
 def parse_object(text: str) -> dict[str, Any]:

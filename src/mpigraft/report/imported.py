@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mpigraft.bench import ImportedFile
 
 MAYBE_CUT = "maybe-cut"  # the code of findings
+OF_FILE = ("state", "campaign", "configuration", "layout", "suite")
 SHOWN = 5  # files of a kind that a line lists
 STORED, FAILED, KNOWN, REFUSED, SKIPPED = "stored", "failed", "known", "refused", "skipped"
 
@@ -159,17 +160,13 @@ def import_document(tally: ImportTally, *, dry_run: bool) -> str:
 def _document(file: ImportedFile) -> dict[str, Any]:
     return {
         "file": file.name,
-        "state": file.state.value,
-        "campaign": file.campaign,
-        "configuration": file.configuration,
-        "layout": file.layout,
-        "suite": file.suite,
+        **{name: getattr(file, name) for name in OF_FILE},
         "rounds": [number + 1 for number in file.rounds],
         "values": file.values,
         "left_out": file.lost,
-        "benchmarks": list(file.benchmarks),
-        "notes": list(file.notes),
+        "benchmarks": file.benchmarks,
+        "notes": file.notes,
         "findings": [
-            {"level": f.level.value, "code": f.code, "message": f.message} for f in file.findings
+            {"level": f.level, "code": f.code, "message": f.message} for f in file.findings
         ],
     }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from mpigraft.core.model import METRICS, CellGroup, Finding, LaunchCount, Origin
-from mpigraft.core.serialize import document, plain, row_of
+from mpigraft.core.serialize import document, map_leaves, plain, row_of
 from mpigraft.report import looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 
 def finite(value: Any) -> Any:
     """Give a document in which figures that are not finite are null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {k: finite(v) for k, v in value.items()}
-    return [finite(v) for v in value] if isinstance(value, list) else value
+    return map_leaves(
+        value, lambda one: None if isinstance(one, float) and not math.isfinite(one) else one
+    )
 
 
 if TYPE_CHECKING:

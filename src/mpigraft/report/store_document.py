@@ -22,7 +22,7 @@ from mpigraft.core.model import (
     Proof,
     layout_order,
 )
-from mpigraft.core.serialize import plain, row_of
+from mpigraft.core.serialize import map_leaves, plain, row_of
 from mpigraft.report.wording import words
 from mpigraft.store import Store
 
@@ -261,11 +261,7 @@ def _findings(
 def without_homes(value: Any) -> Any:
     """Give a document without the name of anybody's home in it: what is shown here gets
     published."""
-    if isinstance(value, dict):
-        return {key: without_homes(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [without_homes(inner) for inner in value]
-    return hide_homes(value) if isinstance(value, str) else value
+    return map_leaves(value, lambda one: hide_homes(one) if isinstance(one, str) else one)
 
 
 def _json(text: str) -> Any:
