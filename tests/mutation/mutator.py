@@ -95,6 +95,11 @@ def every(module: ModuleType, but: Collection[str] = ()) -> Collection[str]:
     return known - {*but}
 
 
+def name_of(module: ModuleType) -> str:
+    """The last part of its name, which tells a test's modules apart."""
+    return module.__name__.rpartition(".")[2]
+
+
 def survivors(module: ModuleType, only: Collection[str], checks: Collection[Check]) -> list[str]:
     """Names of the mutants that every check passed. Raises AssertionError when there was none
     to try, or when the checks fail on the module as it is. Each core tries its share, in a fork

@@ -23,7 +23,7 @@ from mpigraft.analysis.statistics import bootstrap, coarseness, serial
 from mpigraft.core import text
 from mpigraft.core.model import Better, Verdict
 from tests.mutation.checks import Check, checks
-from tests.mutation.mutator import assert_noticed, every, survivors
+from tests.mutation.mutator import assert_noticed, every, name_of, survivors
 from tests.unit.analysis import (
     test_coarseness,
     test_compare,
@@ -160,33 +160,29 @@ SAME: dict[ModuleType, dict[str, str]] = {
 }  # fmt: skip
 
 
+TESTS: dict[ModuleType, list[Check]] = {
+    bootstrap: checks(test_stats),
+    multiplicity: checks(test_multiplicity),
+    grouping: checks(test_compare_gaps) + checks(test_completion),
+    comparison: VERDICTS,
+    curves: VERDICTS,
+    curve_comparison: VERDICTS,
+    coarseness: checks(test_coarseness),
+    verdict_rules: CELLS,
+    noise: CELLS,
+    completion: checks(test_completion),
+    equivalence: EQUIVALENCES,
+    serial: checks(test_serial),
+    disturbance: checks(test_disturbance_rules),
+    text: checks(test_text),
+}
+
+
 @pytest.mark.covering
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("module", "tests"),
-    [
-        (bootstrap, checks(test_stats)),
-        (multiplicity, checks(test_multiplicity)),
-        (grouping, checks(test_compare_gaps) + checks(test_completion)),
-        (comparison, VERDICTS),
-        (curves, VERDICTS),
-        (curve_comparison, VERDICTS),
-        (coarseness, checks(test_coarseness)),
-        (verdict_rules, CELLS),
-        (noise, CELLS),
-        (completion, checks(test_completion)),
-        (equivalence, EQUIVALENCES),
-        (serial, checks(test_serial)),
-        (disturbance, checks(test_disturbance_rules)),
-        (text, checks(test_text)),
-    ],
-    ids=[
-        "stats", "multiplicity", "blocks", "compare", "curve", "judgement", "coarseness",
-        "decision", "noise", "completion", "equivalence", "serial", "disturbance", "text",
-    ],
-)  # fmt: skip
-def test_every_change_is_noticed(module: ModuleType, tests: list[Check]) -> None:
-    assert_noticed(module, every(module, BUT.get(module, {})), tests, SAME.get(module, {}))
+@pytest.mark.parametrize("module", TESTS, ids=name_of)
+def test_every_change_is_noticed(module: ModuleType) -> None:
+    assert_noticed(module, every(module, BUT.get(module, {})), TESTS[module], SAME.get(module, {}))
 
 
 def test_the_mutator_itself_lets_through_what_is_not_checked() -> None:

@@ -16,7 +16,7 @@ from mpigraft.evidence.traffic import attribution, lanes, probe, sockets
 from mpigraft.evidence.world import builds, mapped, networks, records, witness
 from tests.mutation import mutator
 from tests.mutation.checks import checks
-from tests.mutation.mutator import every, mutants, survivors
+from tests.mutation.mutator import every, mutants, name_of, survivors
 from tests.unit.bench import test_measure
 from tests.unit.evidence import (
     test_attribution,
@@ -71,72 +71,39 @@ BUT: dict[ModuleType, dict[str, str]] = {
     mapped: {"DueLibrary.contents": "it saves reading a file that is not there"},
 }
 PROOFS = (
-    test_attribution,
-    test_attribution_nodes,
-    test_prove,
-    test_prove_parts,
-    test_prove_recorded,
-    test_witness,
-    test_wires,
-    test_wires_hosts,
-)
+    test_attribution, test_attribution_nodes, test_prove, test_prove_parts, test_prove_recorded,
+    test_witness, test_wires, test_wires_hosts,
+)  # fmt: skip
+
+
+TESTS: dict[ModuleType, tuple[ModuleType, ...]] = {
+    judge: PROOFS,
+    keys: (test_kept_evidence, test_config_files),
+    lanes: (test_lanes, test_signs, *PROOFS),
+    probe: (test_lanes, *PROOFS),
+    attribution: (test_attribution, test_attribution_nodes),
+    sockets: (test_sockets, test_attribution),
+    witness: (
+        test_builds, test_worlds, test_bindings, test_overrides, test_witness_many,
+        test_network_libraries, *PROOFS,
+    ),
+    worlds: (test_worlds,),
+    records: (test_records, test_worlds),
+    measurement: (test_measure,),
+    config: (test_config_files, test_config_files_exact),
+    used: (test_used_files,),
+    files: (test_used_files,),
+    networks: (test_network_libraries,),
+    builds: (test_builds, test_witness),
+    mapped: (test_builds, test_witness, test_network_libraries),
+}  # fmt: skip
 
 
 @pytest.mark.covering
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("module", "tests"),
-    [
-        (judge, PROOFS),
-        (keys, (test_kept_evidence, test_config_files)),
-        (lanes, (test_lanes, test_signs, *PROOFS)),
-        (probe, (test_lanes, *PROOFS)),
-        (attribution, (test_attribution, test_attribution_nodes)),
-        (sockets, (test_sockets, test_attribution)),
-        (
-            witness,
-            (
-                test_witness,
-                test_builds,
-                test_worlds,
-                test_bindings,
-                test_overrides,
-                test_witness_many,
-                test_network_libraries,
-                *PROOFS,
-            ),
-        ),
-        (worlds, (test_worlds,)),
-        (records, (test_records, test_worlds)),
-        (measurement, (test_measure,)),
-        (config, (test_config_files, test_config_files_exact)),
-        (used, (test_used_files,)),
-        (files, (test_used_files,)),
-        (networks, (test_network_libraries,)),
-        (builds, (test_builds, test_witness)),
-        (mapped, (test_builds, test_witness, test_network_libraries)),
-    ],
-    ids=[
-        "prove",
-        "kept",
-        "lanes",
-        "phases",
-        "attribution",
-        "sockets",
-        "witness",
-        "worlds",
-        "records",
-        "measure",
-        "config",
-        "used",
-        "campaign",
-        "networks",
-        "builds",
-        "mapped",
-    ],
-)
-def test_every_change_is_noticed(module: ModuleType, tests: tuple[ModuleType, ...]) -> None:
-    every_check = [check for test in tests for check in checks(test)]
+@pytest.mark.parametrize("module", TESTS, ids=name_of)
+def test_every_change_is_noticed(module: ModuleType) -> None:
+    every_check = [check for test in TESTS[module] for check in checks(test)]
     alive = survivors(module, every(module, BUT.get(module, {})), every_check)
     assert not alive, "\n".join(["nothing noticed:", *alive])
 

@@ -35,7 +35,7 @@ from tests.builders.guests import (
     an_abi,
     library,
 )
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 
 # ------------------------------------------------------------------ launcher
 
@@ -123,7 +123,7 @@ def test_a_plugin_whose_library_goes_in_with_it() -> None:
     abi = provided(cxi("libjson-c.so.5"), library("libjson-c.so.5"))
     fit = verdict(a_guest(a_program(), OPENMPI), abi, own=own())
     assert part(fit, "plugins").findings == ()
-    assert part(fit, "plugins").message == "all 1 plugin of the host's can be opened"
+    assert shows(part(fit, "plugins").message, "1 plugin")
 
 
 def test_a_plugin_that_cannot_be_opened_in_the_guest_is_a_warning() -> None:
@@ -133,15 +133,14 @@ def test_a_plugin_that_cannot_be_opened_in_the_guest_is_a_warning() -> None:
     assert fit.ok
     found = finding(fit, "plugins-closed")
     assert found.level is Level.WARNING
-    assert any(line.startswith("libcxi-fi.so: ") for line in found.evidence)
+    assert shows(found.evidence, "libcxi-fi.so")
 
 
 def test_a_plugin_that_the_host_cannot_open_either_is_no_news() -> None:
     fit = verdict(a_guest(a_program(), OPENMPI), provided(cxi("libze_loader.so.1")), own=own())
     assert part(fit, "plugins").level is Level.INFO
-    assert finding(fit, "plugins-closed-at-home").evidence == (
-        "libcxi-fi.so needs libze_loader.so.1",
-    )
+    (line,) = finding(fit, "plugins-closed-at-home").evidence
+    assert shows(line, "libcxi-fi.so", "libze_loader.so.1")
 
 
 def ucx_guest(*modules: str) -> Guest:
@@ -227,7 +226,7 @@ def test_a_cuda_program_where_everything_is_there() -> None:
         machine=changed_to(a_machine(), gpus=gpus),
     )  # fmt: skip
     assert part(fit, "gpu").findings == ()
-    assert part(fit, "gpu").message == "for nvidia GPUs"
+    assert shows(part(fit, "gpu").message, "nvidia")
 
 
 def test_a_rocm_program_over_an_mpi_for_cuda() -> None:

@@ -97,11 +97,11 @@ def test_a_script_that_is_too_old_changes_nothing(
     own.write_bytes(b"updated")
     done = start(script, steps)
     assert (done.returncode, reading.read_override(a_slot(site)).current) == (1, 0)
-    assert "a file of the MPI changed" in done.stderr
+    assert shows(done.stderr, "file of the MPI changed")
     for key in ("two", "three"):
         generations.switch_on(a_plan(site, libraries, key=key))
         before = [row for row in files_of(site) if "/lock" not in row[0]]
         done = start(script, steps)
         assert done.returncode == 1
-        assert "nothing was switched" in done.stderr
+        assert shows(done.stderr, "nothing", "switched")
         assert [row for row in files_of(site) if "/lock" not in row[0]] == before

@@ -9,7 +9,7 @@ import pytest
 from mpigraft.core import fingerprint
 from mpigraft.graft.injection import contents, fixpoint, plan, private_names, simulation
 from tests.mutation.checks import checks
-from tests.mutation.mutator import assert_noticed, every
+from tests.mutation.mutator import assert_noticed, every, name_of
 from tests.unit.graft import (
     test_injection,
     test_injection_details,
@@ -39,7 +39,7 @@ BUT: dict[ModuleType, dict[str, str]] = {
             ("GraftState.names", "graft_sources", "cover_files", "cover_modules"), WHOLE
         ),
         **dict.fromkeys(
-            ("GraftState.flags", "GraftState.opened", "load_paths", "begin", "needed_bindings",
+            ("GraftState.opened", "load_paths", "begin", "needed_bindings",
              "add", "change_copies", "unbound_of_host", "robbed_libraries", "providers", "climb",
              "take_glibc"),
             SEARCH,
@@ -79,20 +79,15 @@ SAME: dict[ModuleType, dict[str, str]] = {
 }  # fmt: skip
 
 
+TESTS: dict[ModuleType, tuple[ModuleType, ...]] = {
+    **dict.fromkeys((fixpoint, private_names, contents, simulation), INJECTION),
+    **dict.fromkeys((plan, fingerprint), (test_plan,)),
+}
+
+
 @pytest.mark.covering
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("module", "tests"),
-    [
-        (fixpoint, INJECTION),
-        (private_names, INJECTION),
-        (contents, INJECTION),
-        (simulation, INJECTION),
-        (plan, (test_plan,)),
-        (fingerprint, (test_plan,)),
-    ],
-    ids=["fixpoint", "names", "contents", "simulation", "plan", "fingerprint"],
-)
-def test_every_change_is_noticed(module: ModuleType, tests: tuple[ModuleType, ...]) -> None:
-    every_check = [check for test in tests for check in checks(test)]
+@pytest.mark.parametrize("module", TESTS, ids=name_of)
+def test_every_change_is_noticed(module: ModuleType) -> None:
+    every_check = [check for test in TESTS[module] for check in checks(test)]
     assert_noticed(module, every(module, BUT.get(module, {})), every_check, SAME.get(module, {}))

@@ -78,7 +78,7 @@ def test_where_none_fits_the_message_names_what_can_be_fetched() -> None:
     )
     other = CheckFailed("it does not fit")
     suggest_mpis(other, [], [])
-    assert other.fix == "no other MPI of this machine does"
+    assert shows(other.fix, "no other MPI")
 
 
 # ------------------------------------------------------------------ to fetch
@@ -170,7 +170,7 @@ def test_other_ways_stay(fix: str) -> None:
     free = CheckFailed("no", fix="--mpi a@1 fits")
     drop_forbidden_fixes(free, {})
     drop_forbidden_fixes(free, {"transport": "x"})
-    assert free.fix == "--mpi a@1 fits"
+    assert shows(free.fix, "--mpi a@1")
 
 
 def test_flags_have_their_own_names() -> None:
