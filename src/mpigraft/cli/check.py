@@ -89,18 +89,17 @@ def command(
     from mpigraft.selection import cached_verdicts, describe_others, fit_verdicts
 
     machine = Path(asked.value.machine) if asked.value.machine else None
-    mpi = _single_spec(specs or ())
+    spec = replace(asked.value, mpi=_single_spec(specs or ()))
     if stack or _is_stack(guest):
         from mpigraft.cli.check_stack import check_stack_of
 
-        if words or replace(asked.value, machine="") != GraftSpec():
+        if words or replace(spec, machine="", mpi="") != GraftSpec():
             raise UsageError.of("stack-option")
-        return check_stack_of(image_of(guest), mpi, machine, as_json=as_json)
-    here = examine_machine(machine, [mpi])
-    request = replace(asked.value, guest=image_of(guest), words=tuple(words or ()), mpi=mpi)
-    typed = (*request.words_of("check"), *(["--json"] if as_json else ()))
-    request = replace(request, typed=typed)
-    mpis = chosen_mpis(mpi, here)
+        return check_stack_of(image_of(guest), spec.mpi, machine, as_json=as_json)
+    here = examine_machine(machine, [spec.mpi])
+    typed = (*spec.words_of("check"), *(["--json"] if as_json else ()))
+    request = replace(spec, guest=image_of(guest), words=tuple(words or ()), typed=typed)
+    mpis = chosen_mpis(spec.mpi, here)
     verdicts = cached_verdicts(request, here, mpis)
     if verdicts is None:
         with console(stderr=True).status("reading the guest"):
@@ -109,7 +108,7 @@ def command(
     instead = "" if verdicts.ok else describe_others(others.fit, others.fetch)
     if as_json:
         out(document(**as_document(verdicts)))
-    elif mpi:
+    elif spec.mpi:
         out("\n".join(fit_lines(verdicts.tried[0], verdicts.own, instead)))
     else:
         out("\n".join(fits_table(verdicts.guest, verdicts.tried, verdicts.unread, instead)))
