@@ -5,12 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from mpigraft.core.model import (
-    CampaignRecord,
-    ConfigurationRecord,
-    Origin,
-    ValueRow,
-)
+from mpigraft.core.model import CampaignRecord, ConfigurationRecord, Origin, ValueRow
 
 CAMPAIGN = CampaignRecord("c1", "hand-made", "", Origin.RUN, 1, 6, "base", "{}", "")
 # Six rounds that spread by 3 %: standard deviation 0.0326 of the logarithm.

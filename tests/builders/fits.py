@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from mpigraft.core.model import (
-    CheckResult,
-    Family,
-    Finding,
-    Fit,
-    Machine,
-    MpiAbi,
-    Replace,
-)
+from mpigraft.core.model import CheckResult, Family, Finding, Fit, Machine, MpiAbi, Replace
 from mpigraft.graft.check.check_input import CheckInput
 from mpigraft.graft.check.fit import check_fit
 from mpigraft.graft.guest.examination import Guest

@@ -10,13 +10,7 @@ from dataclasses import replace as with_fields
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.image.over import OverlayRoot
 from mpigraft.binary.image.root import BaseRoot, Pread, RootEntry, RootError
-from mpigraft.core.model import (
-    AbiObject,
-    GuestKind,
-    GuestLabel,
-    MpiAbi,
-    MpiInstall,
-)
+from mpigraft.core.model import AbiObject, GuestKind, GuestLabel, MpiAbi, MpiInstall
 from mpigraft.graft.abi.copies import as_elf
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.knowledge.sonames import role_of

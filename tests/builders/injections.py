@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mpigraft.core.model import (
-    Copy,
-    MpiAbi,
-    Replace,
-)
+from mpigraft.core.model import Copy, MpiAbi, Replace
 from mpigraft.graft.guest.examination import Guest
 from mpigraft.graft.injection.contents import GraftContents, decide_contents
 from mpigraft.graft.injection.fixpoint import CopyPolicy, GraftRequest

@@ -8,11 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from mpigraft.binary.elf.reader import Elf
 from mpigraft.binary.elf.tables import ElfError
 from mpigraft.binary.image.root import BaseRoot, Link, Pread, RootEntry, RootError, join
-from mpigraft.core.model import (
-    AbiObject,
-    GuestKind,
-    GuestLabel,
-)
+from mpigraft.core.model import AbiObject, GuestKind, GuestLabel
 from mpigraft.graft.abi.copies import as_elf
 from mpigraft.graft.guest.examination import Guest
 from tests.builders.guests import APP, a_program, changed, libc, library

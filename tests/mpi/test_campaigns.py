@@ -23,12 +23,7 @@ from mpigraft.native import programs as natives
 from mpigraft.native.programs import Natives, benchmarks
 from mpigraft.native.programs import choose_natives as real_natives
 from mpigraft.store import Store, Writer
-from tests.mpi.campaigns import (
-    Silent,
-    doctored,
-    ranks_left,
-    short,
-)
+from tests.mpi.campaigns import Silent, doctored, ranks_left, short
 
 pytestmark = pytest.mark.mpi
 LONG = pytest.mark.long

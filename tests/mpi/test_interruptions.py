@@ -18,11 +18,7 @@ from mpigraft.bench import measurement
 from mpigraft.core.errors import MissingError, MpigraftError
 from mpigraft.core.model import Family, LaunchState
 from mpigraft.store import Store
-from tests.mpi.campaigns import (
-    SHORT,
-    mpigraft,
-    ranks_left,
-)
+from tests.mpi.campaigns import SHORT, mpigraft, ranks_left
 
 pytestmark = pytest.mark.mpi
 

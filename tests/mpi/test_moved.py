@@ -11,16 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.core.model import (
-    EnvRow,
-    Family,
-    Level,
-    Machine,
-    MpiAbi,
-    MpiInstall,
-    Role,
-    Scope,
-)
+from mpigraft.core.model import EnvRow, Family, Level, Machine, MpiAbi, MpiInstall, Role, Scope
 from mpigraft.core.process.command import run_command
 from mpigraft.discovery import inventory
 from mpigraft.discovery.install import fetch

@@ -15,16 +15,7 @@ from mpigraft.binary.elf import reader
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Abi, EnvRow, Family, MpiInstall, Scope
 from mpigraft.native import programs as natives
-from mpigraft.native.programs import (
-    BENCH,
-    GUARD,
-    PREBUILT,
-    REPLAY,
-    SPAWN,
-    TRACE,
-    VARS,
-    WITNESS,
-)
+from mpigraft.native.programs import BENCH, GUARD, PREBUILT, REPLAY, SPAWN, TRACE, VARS, WITNESS
 from tests.builders.configuration import an_mpi
 from tests.native.native_world import World, values
 

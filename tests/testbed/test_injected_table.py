@@ -16,14 +16,7 @@ import pytest
 from mpigraft.core.model import Family
 from testbed import rootfs, science
 from testbed.cluster import Cluster
-from testbed.language_stacks import (
-    MPICH,
-    OMPI,
-    Abi,
-    LanguageStack,
-    language_stack,
-    mpigraft,
-)
+from testbed.language_stacks import MPICH, OMPI, Abi, LanguageStack, language_stack, mpigraft
 from testbed.slurm import Slurm
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]

@@ -23,14 +23,7 @@ from mpigraft.bench.schedule.campaign import (
     schedule_launches,
 )
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import (
-    Allocation,
-    Gpu,
-    MpiInstall,
-    NetDevice,
-    NetLibrary,
-    Origin,
-)
+from mpigraft.core.model import Allocation, Gpu, MpiInstall, NetDevice, NetLibrary, Origin
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import configurations
 from tests.builders.configuration import a_machine, an_mpi

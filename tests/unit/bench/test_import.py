@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.bench import ImportedFile, ImportOptions, import_files
-from mpigraft.bench.importing.reading import (
-    FileState,
-    ImportSource,
-    ImportTable,
-    read_results,
-)
+from mpigraft.bench.importing.reading import FileState, ImportSource, ImportTable, read_results
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import CampaignRecord, Finding, LaunchState, Level, Origin
 from mpigraft.store import Store, Writer

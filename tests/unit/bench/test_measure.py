@@ -13,14 +13,7 @@ import pytest
 from mpigraft.bench import measurement
 from mpigraft.bench.schedule.campaign import Step
 from mpigraft.bench.suites.base import Parsed
-from mpigraft.core.model import (
-    Benchmark,
-    Finding,
-    LaunchState,
-    Layout,
-    Level,
-    NodeState,
-)
+from mpigraft.core.model import Benchmark, Finding, LaunchState, Layout, Level, NodeState
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.evidence.runner import stamped
 from mpigraft.knowledge.transports.match import issues

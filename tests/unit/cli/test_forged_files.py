@@ -17,14 +17,7 @@ from mpigraft.core.errors import MissingError
 from mpigraft.core.lock import campaign_lock
 from mpigraft.core.serialize import document
 from mpigraft.trace import make_ladder
-from tests.builders.forged import (
-    EVIL,
-    check_printed,
-    command,
-    honest_store,
-    leaves,
-    planted,
-)
+from tests.builders.forged import EVIL, check_printed, command, honest_store, leaves, planted
 from tests.builders.profiles import a_profile
 from tests.unit.trace.record.test_exchanges import an_exchange
 

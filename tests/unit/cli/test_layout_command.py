@@ -35,15 +35,7 @@ from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.messages import matches, shows
 from tests.builders.outputs import assert_output
 from tests.unit.core.test_layout_keys import LAYOUTS
-from tests.unit.launch.test_layouts import (
-    ARCHER2,
-    GCDS,
-    GH200,
-    HOPPERS,
-    LUMI_C,
-    NODES,
-    lumi_g,
-)
+from tests.unit.launch.test_layouts import ARCHER2, GCDS, GH200, HOPPERS, LUMI_C, NODES, lumi_g
 
 SCHEMA = Path(mpigraft.__file__).parent / "report/schemas/layout.json"
 LUMI_G = lumi_g(threads=2, without=range(0, 64, 8))

@@ -10,14 +10,7 @@ from typer.main import get_command
 from mpigraft.cli.main import load
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import UsageError
-from mpigraft.request import (
-    Asked,
-    CampaignSpec,
-    JobPlacement,
-    RunSpec,
-    asked_campaign,
-    asked_for,
-)
+from mpigraft.request import Asked, CampaignSpec, JobPlacement, RunSpec, asked_campaign, asked_for
 from mpigraft.request.options import option_words, options_of, with_options
 
 JOB_COMMANDS = {

@@ -20,13 +20,7 @@ import mpigraft
 from mpigraft.cli import report as command
 from mpigraft.cli.compare import parse_margin
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.model import (
-    CampaignRecord,
-    LaunchRecord,
-    LaunchState,
-    Measurement,
-    Origin,
-)
+from mpigraft.core.model import CampaignRecord, LaunchRecord, LaunchState, Measurement, Origin
 from mpigraft.report import json as as_json
 from mpigraft.store import Store
 from tests.builders import records

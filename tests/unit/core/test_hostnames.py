@@ -7,12 +7,7 @@ import socket
 
 import pytest
 
-from mpigraft.core.hostnames import (
-    is_this_host,
-    match_hosts,
-    same_host,
-    short_name,
-)
+from mpigraft.core.hostnames import is_this_host, match_hosts, same_host, short_name
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,7 @@ import pytest
 
 from mpigraft.core import lock
 from mpigraft.core.errors import MissingError
-from mpigraft.core.lock import (
-    campaign_lock,
-    file_lock,
-    nodes_lock,
-    open_lock,
-    wait_for_release,
-)
+from mpigraft.core.lock import campaign_lock, file_lock, nodes_lock, open_lock, wait_for_release
 from mpigraft.core.model import Allocation
 from tests.builders.messages import shows
 

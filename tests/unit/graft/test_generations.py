@@ -25,12 +25,7 @@ from mpigraft.graft.stack.override import content
 from mpigraft.graft.stack.override.content import GENERATION, OverridePlan
 from testbed.stacks import files_of
 from tests.builders.messages import matches, shows
-from tests.builders.overrides import (
-    a_plan,
-    a_slot,
-    injected,
-    store,
-)
+from tests.builders.overrides import a_plan, a_slot, injected, store
 
 # ------------------------------------------------------------------ switching
 

@@ -15,12 +15,7 @@ from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.commands import render_commands
 from testbed.stacks import files_of
 from tests.builders.messages import shows
-from tests.builders.overrides import (
-    a_plan,
-    a_slot,
-    injected,
-    store,
-)
+from tests.builders.overrides import a_plan, a_slot, injected, store
 
 STEPS = (
     "cat", "chmod", "cmp", "find", "flock", "install", "ln", "mkdir", "mv", "patchelf", "readlink",

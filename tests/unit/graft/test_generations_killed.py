@@ -15,12 +15,7 @@ import pytest
 
 from mpigraft.graft.stack.generations import pruning, reading
 from mpigraft.graft.stack.generations import switching as generations
-from tests.builders.overrides import (
-    a_plan,
-    a_slot,
-    injected,
-    store,
-)
+from tests.builders.overrides import a_plan, a_slot, injected, store
 
 WRITES = {
     "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod",

@@ -25,12 +25,7 @@ from mpigraft.graft.stack.generations import pruning
 from mpigraft.graft.stack.generations import switching as generations
 from mpigraft.graft.stack.generations.pruning import prune, shared_type
 from tests.builders.messages import matches, shows
-from tests.builders.overrides import (
-    a_plan,
-    a_slot,
-    injected,
-    store,
-)
+from tests.builders.overrides import a_plan, a_slot, injected, store
 
 DAY_S = 86400
 OTHER = 65534  # the number of another user

@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import (
-    Allocation,
-    Cpu,
-    Gpu,
-    Layout,
-    Placement,
-    parse_layout,
-)
+from mpigraft.core.model import Allocation, Cpu, Gpu, Layout, Placement, parse_layout
 from mpigraft.launch import THIS_HOST as HERE
 from mpigraft.launch import placement as layouts
 from mpigraft.launch.placement import assign_cpus

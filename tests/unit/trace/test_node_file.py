@@ -12,14 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpigraft.core.errors import UsageError
-from mpigraft.trace.profile.node_file import (
-    HEADER,
-    NAMES,
-    RANK,
-    START,
-    Dropped,
-    read_node_file,
-)
+from mpigraft.trace.profile.node_file import HEADER, NAMES, RANK, START, Dropped, read_node_file
 from tests.builders.traces import SLOT, ARank, node_file
 
 ROOT = Path(__file__).resolve().parents[3]
