@@ -44,7 +44,8 @@ def test_by_default_every_configuration_that_can_run_here() -> None:
         "mpich@5.0.2/ofi-tcp",
         "mpich@5.0.2/ucx",
     ]
-    assert ("openmpi@5.0.11/ofi-cxi", "no /dev/cxi*") in planned().skipped
+    (skipped,) = (why for name, why in planned().skipped if name.endswith("/ofi-cxi"))
+    assert skipped == "no /dev/cxi*"
     assert not any(c.named for c in planned().configurations)
 
 
@@ -61,13 +62,10 @@ def test_threads_of_a_rank_have_a_launch_to_themselves() -> None:
     """They start MPI in a way that other benchmarks would pay for."""
     asked = planned(mpi=("mpich",), benchmark=("latency,latency_mt,bw,latency_mt,threads=4",))
     steps = {step.program: step for step in schedule_launches(asked)}
-    assert {
-        program: [b.key for b in asked.benchmarks_of(step)] for program, step in steps.items()
-    } == {
-        "": ["native:latency", "native:bw"],
-        "native:latency_mt": ["native:latency_mt"],
-        "native:latency_mt,threads=4": ["native:latency_mt,threads=4"],
-    }
+    keys = {program: [b.key for b in asked.benchmarks_of(s)] for program, s in steps.items()}
+    assert keys.pop("") == ["native:latency", "native:bw"]
+    assert keys == {b.key: [b.key] for b in asked.benchmarks if b.name == "latency_mt"}
+    assert len(keys) == 2
     alone = planned(mpi=("mpich",), benchmark=("latency_mt",))
     assert {step.program for step in schedule_launches(alone)} == {"native:latency_mt"}
 

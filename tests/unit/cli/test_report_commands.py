@@ -241,7 +241,7 @@ def test_report_writes_one_file_and_says_where(run: Run, measured: Store, tmp_pa
     ended = run("report", "-o", str(out))
     assert (ended.code, ended.out) == (0, "")
     assert ended.err == f"wrote {out}\n"
-    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert out.read_text(encoding="utf-8").startswith("<!doctype")
     assert stat.S_IMODE(out.stat().st_mode) & 0o600 == 0o600
     before = out.read_bytes()
     assert run("report", "-o", str(out)).code == 0
@@ -290,7 +290,7 @@ def test_report_follows_a_link_and_keeps_the_mode(
     link.symlink_to(real)
     assert run("report", "-o", str(link)).code == 0
     assert link.is_symlink()
-    assert real.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert real.read_text(encoding="utf-8").startswith("<!doctype")
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
 
 

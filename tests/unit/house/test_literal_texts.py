@@ -18,7 +18,7 @@ SHORT = 12  # characters: an id, a number with its unit
 # Asserts that compare longer text, and of these sentences: words with blanks between them. Lower
 # these when you replace some, by tests.builders.messages or, of a command, by one recorded output
 # (tests.builders.outputs).
-MOST, MOST_SENTENCES = 338, 84
+MOST, MOST_SENTENCES = 321, 78
 
 
 def _operands(test: ast.expr) -> Iterator[ast.expr]:
