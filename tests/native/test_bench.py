@@ -241,7 +241,7 @@ def test_a_failed_call_is_named_with_its_line(world: World, corrupt: Path) -> No
     done = world.bench(Family.MPICH, "--min", "8", "--max", "8", env=env)
     assert done.code not in {0, 1, 2}
     assert "MPI_Recv(" in done.text()
-    assert "benchmarks.h:" in done.text()
+    assert "pt2pt.h:" in done.text()
     assert records(done)[-1]["mpigraft"] != "end"
 
 

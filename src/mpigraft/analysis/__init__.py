@@ -1,7 +1,7 @@
 """Stored values -> verdicts with confidence intervals.
 
 Takes a campaign's configurations and values; makes a `Comparison` and findings. Computes alone.
-Rooms inside: `interim` (looks), `pairs` (of nodes), `growth` (over nodes).
+Inside: `statistics`, `pairs` (of nodes), `rank_scaling`, `between_campaigns` and `overtime`.
 """
 
 from __future__ import annotations

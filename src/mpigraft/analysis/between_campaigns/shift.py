@@ -16,13 +16,13 @@ from __future__ import annotations
 import functools
 import math
 
+from mpigraft.analysis.equivalence import LEAST_ROUNDS
 from mpigraft.analysis.multiplicity import sign_patterns
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.core.arrays import Bools, Floats, Ints, np
 
 TAIL = (1 - bootstrap.LEVEL) / 2
 COUNTED = 400  # pairs of launches up to which ranks are counted; the normal limit holds for more
-LEAST_ROUNDS = 6  # of a size in each campaign: with fewer, its joint bound says little
 
 
 def intervals(

@@ -9,7 +9,7 @@
 #define MPIGRAFT_COLLECTIVES_H
 
 #include "../common/check.h"
-#include "benchmarks.h"
+#include "pt2pt.h"
 #include "compute.h"
 #include "message.h"
 #include "mpi_functions.h"

@@ -14,7 +14,7 @@
 #include "compute.h"
 #include "message.h"
 #include "run.h"
-#include "benchmarks.h"
+#include "pt2pt.h"
 
 /* Batches: prepare, time so many iterations, check; and samples, which are means of batches.
  *

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "benchmarks.h"
+#include "pt2pt.h"
 #include "../common/check.h"
 #include "../common/world.h"
 #include "measure.h"

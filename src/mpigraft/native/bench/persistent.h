@@ -4,7 +4,7 @@
 #define MPIGRAFT_PERSISTENT_H
 
 #include "mpi_functions.h"
-#include "benchmarks.h"
+#include "pt2pt.h"
 #include "../common/check.h"
 #include "message.h"
 #include "run.h"

@@ -2,7 +2,7 @@
 #ifndef MPIGRAFT_TABLE_H
 #define MPIGRAFT_TABLE_H
 
-#include "benchmarks.h"
+#include "pt2pt.h"
 #include "collectives.h"
 #include "onesided.h"
 #include "message.h"

@@ -1,6 +1,6 @@
 /* Benchmarks of pairs of ranks: which messages, and one iteration. */
-#ifndef MPIGRAFT_BENCHMARKS_H
-#define MPIGRAFT_BENCHMARKS_H
+#ifndef MPIGRAFT_PT2PT_H
+#define MPIGRAFT_PT2PT_H
 
 #include <pthread.h>
 
