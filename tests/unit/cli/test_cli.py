@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench.measurement import LaunchOutcome
-from mpigraft.bench.schedule import benchmarks, campaign
+from mpigraft.bench.schedule import benchmarks, campaign, times
 from mpigraft.bench.schedule.campaign import Campaign, plan_campaign, schedule_launches
 from mpigraft.cli import main
 from mpigraft.cli.progress import Progress
@@ -116,10 +116,10 @@ def test_the_time_left_counts_launches_and_not_proofs(
 
 def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
     line = campaign_plan_lines(planned)[1]
-    # 18 launches and 2 proofs; 3 benchmarks x 23 sizes x 8 ms, and half as much again
-    assert shows(line, "57", "2.8 s")
+    # 18 launches and 2 proofs; 3 benchmarks x 21 sizes x 8 ms, and half as much again
+    assert shows(line, "55", "2.8 s")
     longer = replace(planned, spec=replace(planned.spec, rounds=600))
-    assert shows(campaign_plan_lines(longer)[1], "85 minutes")
+    assert shows(campaign_plan_lines(longer)[1], "83 minutes")
 
 
 # ------------------------------------------------------------------ streams
@@ -270,8 +270,9 @@ def test_the_help_of_bench_says_what_is_measured() -> None:
     names = [key.removeprefix("native:") for key in benchmarks.DEFAULT_BENCHMARKS]
     assert f"({', '.join(names)})" in text
     first = [key.removeprefix("native:") for key in benchmarks.QUICK_BENCHMARKS]
-    look = f"{campaign.QUICK_ROUNDS} rounds of {', '.join(first[:-1])} and {first[-1]}, "
-    assert shows(text, f"{look}{campaign.QUICK_BUDGET_MS:g}")
+    look = f"{campaign.QUICK_ROUNDS} rounds of {', '.join(first[:-1])} and {first[-1]}, to"
+    assert shows(text, f"{look} {times.QUICK_MAX_SIZE >> 20} MiB")
+    assert shows(text, f"with --quick {campaign.QUICK_BUDGET_MS:g}")
     assert shows(text, campaign.DEFAULT_ROUNDS, f"--quick {campaign.QUICK_ROUNDS}")
     budgets = f"{campaign.DEFAULT_BUDGET_MS:g}, with --quick {campaign.QUICK_BUDGET_MS:g}"
     assert budgets in text
