@@ -201,6 +201,7 @@ def test_worlds_of_one_job_and_of_several_nodes_are_told_apart() -> None:
 def test_other_worlds_are_named_briefly() -> None:
     one, two = ("tool", 1, "inner"), ("app", 2, "spawned")
     assert shows(list_worlds([one, two, one]), "2 x tool (1 rank)", "app (2 ranks, spawned)")
+    assert list_worlds([("a", 1, "inner")]) == "a (1 rank)"
     many = [(f"p{n}", 1, "inner") for n in range(6)]
     assert shows(list_worlds(many), "p3 (1 rank)", "2 more kinds")
     assert list_worlds(many[:4]).endswith("p3 (1 rank)")
