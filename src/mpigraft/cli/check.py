@@ -27,7 +27,7 @@ from mpigraft.request import Asked, GraftSpec
 if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, GuestLabel, Replace
     from mpigraft.core.serialize import Keys
-    from mpigraft.selection import FitVerdicts, OtherFits
+    from mpigraft.selection import FitChecks, OtherFits
 
     GuestKeys = Annotated[dict[str, Any], GuestLabel, Keys("environment")]
 
@@ -86,7 +86,7 @@ def command(
     """
     from mpigraft.core.serialize import document
     from mpigraft.report import fit_lines, fits_table
-    from mpigraft.selection import cached_verdicts, describe_others, fit_verdicts
+    from mpigraft.selection import cached_checks, check_fits, describe_others
 
     machine = Path(asked.value.machine) if asked.value.machine else None
     spec = replace(asked.value, mpi=_single_spec(specs or ()))
@@ -100,19 +100,19 @@ def command(
     typed = (*spec.words_of("check"), *(["--json"] if as_json else ()))
     request = replace(spec, guest=image_of(guest), words=tuple(words or ()), typed=typed)
     mpis = chosen_mpis(spec.mpi, here)
-    verdicts = cached_verdicts(request, here, mpis)
-    if verdicts is None:
+    checked = cached_checks(request, here, mpis)
+    if checked is None:
         with console(stderr=True).status("reading the guest"):
-            verdicts = fit_verdicts(request, here, mpis)
-    others = verdicts.others
-    instead = "" if verdicts.ok else describe_others(others.fit, others.fetch)
+            checked = check_fits(request, here, mpis)
+    others = checked.others
+    instead = "" if checked.ok else describe_others(others.fit, others.fetch)
     if as_json:
-        out(document(**as_document(verdicts)))
+        out(document(**as_document(checked)))
     elif spec.mpi:
-        out("\n".join(fit_lines(verdicts.tried[0], verdicts.own, instead)))
+        out("\n".join(fit_lines(checked.tried[0], checked.own, instead)))
     else:
-        out("\n".join(fits_table(verdicts.guest, verdicts.tried, verdicts.unread, instead)))
-    return 0 if verdicts.ok else CheckFailed.exit_code
+        out("\n".join(fits_table(checked.guest, checked.tried, checked.unread, instead)))
+    return 0 if checked.ok else CheckFailed.exit_code
 
 
 def _is_stack(guest: str) -> bool:
@@ -131,11 +131,11 @@ def _single_spec(specs: Sequence[str]) -> str:
     return next(iter(specs), "")
 
 
-def as_document(verdicts: FitVerdicts) -> CheckDocument:
+def as_document(checked: FitChecks) -> CheckDocument:
     """Return the document of report/schemas/check.json."""
     from mpigraft.core.serialize import plain, row_of
 
-    label = plain(verdicts.guest)
+    label = plain(checked.guest)
     del label["environment"]  # an image's may hold secrets, and it decides nothing here
-    checks = [row_of(CheckRow, fit) for fit in verdicts.tried]
-    return row_of(CheckDocument, verdicts, guest=label, checks=checks)
+    checks = [row_of(CheckRow, fit) for fit in checked.tried]
+    return row_of(CheckDocument, checked, guest=label, checks=checks)

@@ -36,22 +36,22 @@ def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool)
     stack = read_named_stack(path)
     here = examine_machine(machine, [spec])
     if not spec and machine is None:
-        if injected := injected_verdicts(stack, here):
+        if injected := injected_checks(stack, here):
             return _report_injected(stack, injected, as_json=as_json)
         if not as_json:
             out(f"{own_mpi_line(stack)}\n")
-    verdicts, unread = _verdicts(stack, chosen_mpis(spec, here), here, machine)
+    checks, unread = _checks(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document
 
-        out(document(**stack_document(stack, verdicts, unread)))
+        out(document(**stack_document(stack, checks, unread)))
     else:
-        out("\n".join(stack_answer_lines(stack, verdicts, unread)))
-    fits = any(verdict.ok for verdict in verdicts)
+        out("\n".join(stack_answer_lines(stack, checks, unread)))
+    fits = any(check.ok for check in checks)
     return 0 if fits or not (spec or machine) else CheckFailed.exit_code
 
 
-def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...]:
+def injected_checks(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...]:
     """Judge what is injected into a stack now, with progress on stderr."""
     from mpigraft.graft import check_injected
 
@@ -59,14 +59,14 @@ def injected_verdicts(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...
         return check_injected(stack, here, checked)
 
 
-def _report_injected(stack: Stack, verdicts: Sequence[StackCheck], *, as_json: bool) -> int:
+def _report_injected(stack: Stack, checks: Sequence[StackCheck], *, as_json: bool) -> int:
     if as_json:
         from mpigraft.core.serialize import document
 
-        out(document(**stack_document(stack, (), injected=verdicts)))
+        out(document(**stack_document(stack, (), injected=checks)))
     else:
-        out("\n\n".join("\n".join(stack_check_lines(verdict)) for verdict in verdicts))
-    return 0 if all(verdict.ok for verdict in verdicts) else CheckFailed.exit_code
+        out("\n\n".join("\n".join(stack_check_lines(check)) for check in checks))
+    return 0 if all(check.ok for check in checks) else CheckFailed.exit_code
 
 
 def read_part(text: str) -> str:
@@ -93,27 +93,27 @@ def read_named_stack(path: str) -> Stack:
     return stack
 
 
-def _verdicts(
+def _checks(
     stack: Stack, mpis: Sequence[str], here: MachineFacts, machine: Path | None
 ) -> tuple[list[StackCheck], list[str]]:
     """Check each MPI; those that could not be, with the reason."""
     from mpigraft.graft import check_stack
 
-    verdicts: list[StackCheck] = []
+    checks: list[StackCheck] = []
     unread: list[str] = []
     for mpi in mpis:
         try:
             abi = _abi(mpi, here, machine)
             with progress(f"checking {mpi}") as checked:
                 files = files_of(abi)
-                verdicts.append(check_stack(stack, abi, files, machine=here, checked=checked))
+                checks.append(check_stack(stack, abi, files, machine=here, checked=checked))
         except (MissingError, UsageError) as error:
             if len(mpis) == 1:
                 raise
             unread.append(f"{mpi}: {error.message}")
-    if not verdicts:
+    if not checks:
         raise MissingError.of("nothing-to-check", why="; ".join(unread), alternatives="")
-    return verdicts, unread
+    return checks, unread
 
 
 def _abi(mpi: str, here: MachineFacts, machine: Path | None) -> MpiAbi:

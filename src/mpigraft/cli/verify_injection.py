@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from mpigraft.cli.check_stack import injected_verdicts
+from mpigraft.cli.check_stack import injected_checks
 from mpigraft.cli.common import console, examine_machine, out, tell
 from mpigraft.core.errors import (
     CheckFailed,
@@ -72,7 +72,7 @@ def verify_injections(
     sources = [place for one in on if one.active for place in source_places(one.active)]
     here = examine_machine(mpis=sources)
     paths = {slot.path for slot in slots}
-    verdicts = [v for v in injected_verdicts(stack, here) if paths & {s.path for s in v.slots}]
+    verdicts = [v for v in injected_checks(stack, here) if paths & {s.path for s in v.slots}]
     if not on and not verdicts:
         raise UsageError.of("override-not-injected", path=slots[0].path)
     unfit = not all(verdict.ok for verdict in verdicts)

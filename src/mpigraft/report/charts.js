@@ -320,7 +320,7 @@ const Charts = (() => {
     if (!groups.length) return picture(width, 40, text(4, 20, "No configuration is shown."), []);
     const most = Math.max(1, Math.min(4, Math.floor(width / 215)));
     const rows = Math.ceil(groups.length / most);
-    const columns = Math.ceil(groups.length / rows); // even rows: no panel stands alone
+    const columns = Math.ceil(groups.length / rows); // even rows: no panel is alone
     const [tall, gapX, gapY, left] = [compact ? 68 : rows === 1 ? 150 : 112, 42, compact ? 36 : 46, 38];
     const wide = (width - left - 8 - (columns - 1) * gapX) / columns;
     const points = groups.map((g) => pointsOf(section, g));

@@ -8,7 +8,7 @@
   const tables = [...document.querySelectorAll(".matrix")];
   const at = (id) => document.getElementById(id);
   const every = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const hits = new WeakMap(); // of a box: what lies under the pointer
+  const hits = new WeakMap(); // of a box: what is under the pointer
 
   // ---- drawing
 

@@ -21,7 +21,7 @@ const Plots = (() => {
     return single(width, compact, { xaxis, yaxis: { ...ratioAxis(points.map((p) => p.y), 1.1), text: (v) => `${v}x` }, ratio: true, curves, marks });
   }
 
-  // What was measured is solid; what was not lies on a ground of its own that says so, its line is
+  // What was measured is solid; what was not is on a ground of its own that says so, its line is
   // dashed and its marks are hollow.
   function growth({ unit, last, law, measured, predicted }, width, compact) {
     const every = [...measured, ...predicted];

@@ -71,29 +71,29 @@ class StackDocument(TypedDict):
 
 def stack_document(
     stack: Stack,
-    verdicts: Sequence[StackCheck],
+    checks: Sequence[StackCheck],
     unread: Sequence[str] = (),
     injected: Sequence[StackCheck] = (),
 ) -> StackDocument:
     """Make the keys of schemas/check-stack.json."""
-    fits = all(v.ok for v in injected) if injected else any(v.ok for v in verdicts)
+    fits = all(v.ok for v in injected) if injected else any(v.ok for v in checks)
     counts = {"programs": len(stack.programs), "modules": len(stack.modules)}
     return {
         "ok": fits,
         "stack": row_of(StackRow, stack, overrides=stack.slots, **counts),
-        "injected": [check_document(verdict) for verdict in injected],
-        "checks": [check_document(verdict) for verdict in verdicts],
+        "injected": [check_document(check) for check in injected],
+        "checks": [check_document(check) for check in checks],
         "unread": list(unread),
     }
 
 
-def check_document(verdict: StackCheck) -> StackCheckRow:
-    """Give one verdict, as the schemas of `check` and `inject` describe it."""
+def check_document(check: StackCheck) -> StackCheckRow:
+    """Give one check, as the schemas of `check` and `inject` describe it."""
     from mpigraft.graft import Fate
 
-    counts = {fate.value: verdict.count(fate) for fate in Fate}
-    overrides = [slot.path for slot in verdict.slots]
-    return row_of(StackCheckRow, verdict, overrides=overrides, **counts)
+    counts = {fate.value: check.count(fate) for fate in Fate}
+    overrides = [slot.path for slot in check.slots]
+    return row_of(StackCheckRow, check, overrides=overrides, **counts)
 
 
 def stack_size(stack: Stack) -> str:
@@ -119,40 +119,40 @@ def own_mpi_line(stack: Stack) -> str:
 
 
 def stack_answer_lines(
-    stack: Stack, verdicts: Sequence[StackCheck], unread: Sequence[str]
+    stack: Stack, checks: Sequence[StackCheck], unread: Sequence[str]
 ) -> Iterator[str]:
     """Describe a single check in full, several in a table; then the MPIs that were not read."""
-    single = len(verdicts) == 1
-    yield from stack_check_lines(verdicts[0]) if single else stack_checks_table(stack, verdicts)
+    single = len(checks) == 1
+    yield from stack_check_lines(checks[0]) if single else stack_checks_table(stack, checks)
     for line in unread:
         yield from fact_lines("left out", line)
 
 
-def stack_check_lines(verdict: StackCheck) -> Iterator[str]:
+def stack_check_lines(check: StackCheck) -> Iterator[str]:
     """Describe one check: the answer, a summary by module, then what is wrong."""
     from mpigraft.graft import Fate
 
-    stack = verdict.stack
-    yield f"fits: {'yes' if verdict.ok else 'no'}"
+    stack = check.stack
+    yield f"fits: {'yes' if check.ok else 'no'}"
     yield ""
     yield from fact_lines("stack", stack_size(stack))
     if stack.loader:
-        glibc = f", glibc {verdict.glibc}" if verdict.glibc else ""
+        glibc = f", glibc {check.glibc}" if check.glibc else ""
         yield from fact_lines("loader", f"{stack.loader.path}{glibc}")
-    yield from fact_lines("injected" if verdict.injected else "host MPI", verdict.mpi)
-    for slot in verdict.slots:
+    yield from fact_lines("injected" if check.injected else "host MPI", check.mpi)
+    for slot in check.slots:
         programs = counted(slot.programs, "program")
         names = " and ".join(filter(None, slot.names))
         yield from fact_lines(
             "override", f"{slot.path}{f' ({names})' if names else ''}: {programs}"
         )
     yield ""
-    count = {fate: verdict.count(fate) for fate in Fate}
-    would, not_, change = ("", "do", "differs") if verdict.injected else WOULD
+    count = {fate: check.count(fate) for fate in Fate}
+    would, not_, change = ("", "do", "differs") if check.injected else WOULD
     if count[Fate.FITS]:
         programs = counted(count[Fate.FITS], "program")
         load = "loads" if count[Fate.FITS] == 1 and not would else "load"
-        yield f"{programs} {would}{load} {verdict.mpi}, and nothing else {change}"
+        yield f"{programs} {would}{load} {check.mpi}, and nothing else {change}"
     if count[Fate.REFUSED]:
         programs = counted(count[Fate.REFUSED], "program")
         yield f"{programs} {not_} not start, or load other libraries"
@@ -160,21 +160,21 @@ def stack_check_lines(verdict: StackCheck) -> Iterator[str]:
         yield f"accepted by --except: {counted(count[Fate.ACCEPTED], 'program')}"
     if count[Fate.KEPT]:
         stay = "stays as it is" if count[Fate.KEPT] == 1 and not would else "stay as they are"
-        yield f"{counted(count[Fate.KEPT], 'program')} {would}{stay}: {_kept(verdict)}"
-    yield from _modules(verdict)
-    yield from _findings(verdict)
+        yield f"{counted(count[Fate.KEPT], 'program')} {would}{stay}: {_kept(check)}"
+    yield from _modules(check)
+    yield from _findings(check)
 
 
-def _kept(verdict: StackCheck) -> str:
-    whys = [p.why for module in verdict.modules for p in module.programs if p.why in REASONS]
+def _kept(check: StackCheck) -> str:
+    whys = [p.why for module in check.modules for p in module.programs if p.why in REASONS]
     parts = (f"{whys.count(why)} {REASONS[why]}" for why in dict.fromkeys(whys))
     return ", ".join(parts)
 
 
-def _modules(verdict: StackCheck) -> Iterator[str]:
+def _modules(check: StackCheck) -> Iterator[str]:
     from mpigraft.graft import Fate
 
-    modules = verdict.modules
+    modules = check.modules
     shown = modules if len(modules) <= MODULES else [m for m in modules if m.notable]
     if not shown:
         return
@@ -191,10 +191,10 @@ def _modules(verdict: StackCheck) -> Iterator[str]:
         yield f"and {counted(more, 'module')} more: --json"
 
 
-def _findings(verdict: StackCheck) -> Iterator[str]:
+def _findings(check: StackCheck) -> Iterator[str]:
     """Describe each kind of finding once, with the modules that it is about, the worst first."""
     kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
-    for finding, modules in _gathered(verdict):
+    for finding, modules in _gathered(check):
         kinds.setdefault((str(finding.level), finding.code), []).append((finding, modules))
     for level, word in LEVELS.items():
         for (own, code), members in kinds.items():
@@ -211,39 +211,39 @@ def _findings(verdict: StackCheck) -> Iterator[str]:
                 yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
 
 
-def _gathered(verdict: StackCheck) -> Iterator[tuple[Finding, list[str]]]:
+def _gathered(check: StackCheck) -> Iterator[tuple[Finding, list[str]]]:
     """Yield each finding once, with the modules that have it."""
-    yield from ((finding, []) for finding in verdict.findings)
+    yield from ((finding, []) for finding in check.findings)
     by_text: dict[tuple[str, str], tuple[Finding, list[str]]] = {}
-    for module in verdict.modules:
+    for module in check.modules:
         for finding in module.findings:
             key = finding.code, finding.message
             by_text.setdefault(key, (finding, []))[1].append(module.name)
     yield from by_text.values()
 
 
-def stack_checks_table(stack: Stack, verdicts: Sequence[StackCheck]) -> Iterator[str]:
+def stack_checks_table(stack: Stack, checks: Sequence[StackCheck]) -> Iterator[str]:
     """Describe each MPI in a line: yes, or the first thing in the way."""
     from mpigraft.graft import Fate
 
-    yield f"fits: {sum(verdict.ok for verdict in verdicts)} of {len(verdicts)} MPIs"
+    yield f"fits: {sum(check.ok for check in checks)} of {len(checks)} MPIs"
     yield ""
     yield from fact_lines("stack", stack_size(stack))
     yield ""
-    width = max(len(verdict.mpi) for verdict in verdicts) + 2
-    for verdict in sorted(verdicts, key=lambda v: (not v.ok, -v.count(Fate.FITS))):
-        text = f"{verdict.mpi:{width}}{_reason(verdict)}"
-        yield from fold(printable(text), f"{'yes' if verdict.ok else 'NO':10}", 10 + width)
+    width = max(len(check.mpi) for check in checks) + 2
+    for check in sorted(checks, key=lambda v: (not v.ok, -v.count(Fate.FITS))):
+        text = f"{check.mpi:{width}}{_reason(check)}"
+        yield from fold(printable(text), f"{'yes' if check.ok else 'NO':10}", 10 + width)
     yield ""
     yield "--mpi SPEC says more of one of them"
 
 
-def _reason(verdict: StackCheck) -> str:
+def _reason(check: StackCheck) -> str:
     from mpigraft.graft import Fate
 
-    findings = [f for f, _ in _gathered(verdict) if f.level == "error"]
-    fits = counted(verdict.count(Fate.FITS), "program")
+    findings = [f for f, _ in _gathered(check) if f.level == "error"]
+    fits = counted(check.count(Fate.FITS), "program")
     if not findings:
         return f"{fits} would load it"
-    more = f"; {fits} would load it" if verdict.count(Fate.FITS) else ""
+    more = f"; {fits} would load it" if check.count(Fate.FITS) else ""
     return f"{findings[0].message}{more}"

@@ -185,7 +185,7 @@ def _in_guest(
     except CheckFailed as no:
         own = own_mpi_of(guest)
         wheels = fetchable_mpis(guest, own, machine, wanted.replace, wanted.engine)
-        _name_fitting(no, spec, machine, passed, choose, wheels)
+        _suggest_other_mpis(no, spec, machine, passed, choose, wheels)
         raise suggest_programs(no, spec, guest) from no
 
 
@@ -214,8 +214,8 @@ def _on_host(
         return first_mpi(spec.mpi_names, choose)
     except CheckFailed as no:
         if no.code == "program-other-libmpi" and len(programs) == 1 and not no.fix:
-            no.fix = _under_it(spec, machine, programs[0][0]) or no.fix
-        _name_fitting(no, spec, machine, passed, choose)
+            no.fix = _suggest_graft(spec, machine, programs[0][0]) or no.fix
+        _suggest_other_mpis(no, spec, machine, passed, choose)
         raise
 
 
@@ -238,7 +238,7 @@ def unknown_parts(job: Job) -> Iterator[str]:
                 yield f"{finding.message}: {finding.why}{fix}"
 
 
-def _name_fitting(
+def _suggest_other_mpis(
     no: CheckFailed,
     spec: RunSpec,
     machine: Machine,
@@ -264,7 +264,7 @@ def _name_fitting(
     suggest_mpis(no, fitting_mpis(machine, tried, check), wheels)
 
 
-def _under_it(spec: RunSpec, machine: Machine, program: Path) -> str:
+def _suggest_graft(spec: RunSpec, machine: Machine, program: Path) -> str:
     """Return the way of putting the MPI under a program of this machine, where that would do."""
     try:
         guest = examine_guest(str(program))

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mpigraft.selection.fit_alternatives import fetchable_mpis as fetchable_mpis
     from mpigraft.selection.fit_alternatives import fitting_mpis as fitting_mpis
     from mpigraft.selection.fit_alternatives import suggest_mpis as suggest_mpis
-    from mpigraft.selection.fit_of_mpis import FitVerdicts as FitVerdicts
+    from mpigraft.selection.fit_of_mpis import FitChecks as FitChecks
     from mpigraft.selection.fit_of_mpis import OtherFits as OtherFits
-    from mpigraft.selection.fit_of_mpis import cached_verdicts as cached_verdicts
-    from mpigraft.selection.fit_of_mpis import fit_verdicts as fit_verdicts
+    from mpigraft.selection.fit_of_mpis import cached_checks as cached_checks
+    from mpigraft.selection.fit_of_mpis import check_fits as check_fits
     from mpigraft.selection.layouts import requested_layouts as requested_layouts
     from mpigraft.selection.mpi import MpiSelection as MpiSelection
     from mpigraft.selection.mpi import first_mpi as first_mpi

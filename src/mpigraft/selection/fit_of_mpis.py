@@ -45,7 +45,7 @@ NO_OTHER = OtherFits()
 
 
 @dataclass(frozen=True, slots=True)
-class FitVerdicts:
+class FitChecks:
     """A guest, its own MPI if it has one, and the fit of each host MPI: why some could not be read,
     and which others would fit if none does."""
 
@@ -60,9 +60,7 @@ class FitVerdicts:
         return any(fit.ok for fit in self.tried)
 
 
-def cached_verdicts(
-    request: GraftSpec, machine: Machine, mpis: Sequence[str]
-) -> FitVerdicts | None:
+def cached_checks(request: GraftSpec, machine: Machine, mpis: Sequence[str]) -> FitChecks | None:
     """Return the verdicts on these MPIs, by their ids, of an earlier `verdicts`; None where there
     are none, or where something that they were made from is not what it was."""
     document = cache.get(KIND, _key(request, machine)) if _may_be_kept(request) else None
@@ -79,7 +77,7 @@ def cached_verdicts(
     return None
 
 
-def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
+def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitChecks:
     """Select some MPIs from an answer on all."""
     label = revive(GuestLabel, document["guest"])
     tried = [revive(Fit, row | {"guest": document["guest"]}) for row in document["rows"]]
@@ -92,10 +90,10 @@ def _selected(document: dict[str, Any], mpis: Sequence[str]) -> FitVerdicts:
         others = OtherFits(fits) if fits else others
     if any(fit.ok for fit in chosen):
         others = NO_OTHER
-    return FitVerdicts(label, own, chosen, unread, others)
+    return FitChecks(label, own, chosen, unread, others)
 
 
-def fit_verdicts(request: GraftSpec, machine: Machine, mpis: Sequence[str]) -> FitVerdicts:
+def check_fits(request: GraftSpec, machine: Machine, mpis: Sequence[str]) -> FitChecks:
     """Return the verdict on each of these MPIs, by their ids. What is found is kept.
 
     Raises UsageError and MissingError as `guest.examine` does, MissingError where none of the MPIs
@@ -120,7 +118,7 @@ def fit_verdicts(request: GraftSpec, machine: Machine, mpis: Sequence[str]) -> F
             raise _nothing(examined, own, unread, machine, request)
         others = _others(examined, own, tried, machine, request)
     reasons = tuple(why for _, why in unread)
-    verdicts = FitVerdicts(examined.label, own, tuple(tried), reasons, others)
+    verdicts = FitChecks(examined.label, own, tuple(tried), reasons, others)
     if _may_be_kept(request) and (document := noted.document()) is not None:
         rows = [plain(fit) | {"guest": None} for fit in tried]  # all have the same
         what = {

@@ -171,7 +171,7 @@ def _answer(
     """Find rows with which the files of all programs load this libmpi and run on it; else give the
     problem of the last way."""
     answer = _MpiForProgram(mpi)
-    for rows in dict.fromkeys(_ways(mpi, passed)):
+    for rows in dict.fromkeys(_library_path_rows(mpi, passed)):
         answer = _with_rows(processes, mpi, passed, rows)
         if not answer.problem:
             return answer
@@ -259,7 +259,7 @@ def _message(errors: Sequence[Finding]) -> str:
     return f"{errors[0].message}{more}"
 
 
-def _ways(mpi: MpiInstall, passed: UserEnvironment) -> Iterator[tuple[EnvRow, ...]]:
+def _library_path_rows(mpi: MpiInstall, passed: UserEnvironment) -> Iterator[tuple[EnvRow, ...]]:
     """Yield rows for the ranks: the MPI's own search path before the user's, then also the folder
     of its libmpi before both."""
     own = [r.value for r in mpi.environment if r.name == SEARCH and r.scope is Scope.RANK]

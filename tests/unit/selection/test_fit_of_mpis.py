@@ -22,7 +22,7 @@ from mpigraft.graft.abi import libraries
 from mpigraft.graft.guest import examination
 from mpigraft.request import GraftSpec
 from mpigraft.selection import fit_of_mpis as verdicts
-from mpigraft.selection.fit_of_mpis import FitVerdicts
+from mpigraft.selection.fit_of_mpis import FitChecks
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.elf import compiled, program
 from tests.builders.guests import an_abi
@@ -67,12 +67,12 @@ def image(tmp_path: Path) -> Path:
     return _image(tmp_path / "image")
 
 
-def _kept(image: Path, machine: Machine) -> FitVerdicts | None:
-    return verdicts.cached_verdicts(GraftSpec(str(image)), machine, MPIS)
+def _kept(image: Path, machine: Machine) -> FitChecks | None:
+    return verdicts.cached_checks(GraftSpec(str(image)), machine, MPIS)
 
 
-def _fresh(image: Path, machine: Machine) -> FitVerdicts:
-    return verdicts.fit_verdicts(GraftSpec(str(image)), machine, MPIS)
+def _fresh(image: Path, machine: Machine) -> FitChecks:
+    return verdicts.check_fits(GraftSpec(str(image)), machine, MPIS)
 
 
 def test_a_refused_script_is_answered_with_the_options_that_were_typed(
@@ -85,7 +85,7 @@ def test_a_refused_script_is_answered_with_the_options_that_were_typed(
         str(image), programs=("/job.sh",), typed=("mpigraft", "check", "--mpi", "openmpi")
     )
     with pytest.raises(CheckFailed) as no:
-        verdicts.fit_verdicts(request, machine, MPIS)
+        verdicts.check_fits(request, machine, MPIS)
     assert matches(
         no.value, "script-starts-launcher",
         advice=f"mpigraft check --mpi openmpi {image} -- /{SOLVER}",
@@ -99,7 +99,7 @@ def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(
     assert [fit.ok for fit in first.tried] == [True, False]
     monkeypatch.setattr(examination, "examine_guest", lambda *_: pytest.fail("read again"))
     assert _kept(image, machine) == first
-    one = verdicts.cached_verdicts(
+    one = verdicts.cached_checks(
         GraftSpec(str(image)), machine, MPIS[1:]
     )  # one of those that were tried
     assert one is not None
@@ -110,12 +110,12 @@ def test_a_repeat_is_the_same_answer_and_reads_nothing_of_the_image(
         GraftSpec(str(image), programs=(f"/{SOLVER}",)),
         GraftSpec(str(image / "usr")),
     ):
-        assert verdicts.cached_verdicts(other, machine, MPIS) is None
+        assert verdicts.cached_checks(other, machine, MPIS) is None
     assert (
-        verdicts.cached_verdicts(GraftSpec(str(image)), replace(machine, gpus=(), os="x"), MPIS)
+        verdicts.cached_checks(GraftSpec(str(image)), replace(machine, gpus=(), os="x"), MPIS)
         is None
     )
-    assert verdicts.cached_verdicts(GraftSpec(str(image)), machine, ("openmpi@6",)) is None
+    assert verdicts.cached_checks(GraftSpec(str(image)), machine, ("openmpi@6",)) is None
 
 
 def _same_size_and_time(path: Path, change: Callable[[bytes], bytes]) -> None:
@@ -233,7 +233,7 @@ def test_only_so_many_answers_are_kept(
 ) -> None:
     monkeypatch.setattr(verdicts, "MOST", 2)
     for programs in ((), (f"/{SOLVER}",), ("/opt/app/other",)):
-        verdicts.fit_verdicts(GraftSpec(str(image), programs=programs), machine, MPIS)
+        verdicts.check_fits(GraftSpec(str(image), programs=programs), machine, MPIS)
     assert len(list((home / "cache" / verdicts.KIND).iterdir())) == 2
 
 
@@ -280,7 +280,7 @@ def test_every_file_that_is_read_of_a_host_mpi_is_noted(
             continue
         opened.clear()
         with file_dependencies.recorded() as noted:
-            verdicts.fit_verdicts(GraftSpec(str(image)), real, (mpi.id,))
+            verdicts.check_fits(GraftSpec(str(image)), real, (mpi.id,))
         known = {*noted.files, *noted.folders, *noted.names}
         missed = {path for path in opened if not path.startswith(skipped)} - known
         assert not missed, mpi.id
@@ -301,14 +301,14 @@ def test_a_library_of_the_host_that_changes_is_noticed(
     libmpi = prefix / "lib" / found.libmpi.name
     machine = a_machine(replace(found, prefix=prefix, libmpi=libmpi, environment=()))
     request, ids = GraftSpec(str(image)), (found.id,)
-    verdicts.fit_verdicts(request, machine, ids)
+    verdicts.check_fits(request, machine, ids)
     time.sleep(0.02)
-    assert verdicts.cached_verdicts(request, machine, ids) is not None
+    assert verdicts.cached_checks(request, machine, ids) is not None
     library = next(libmpi.parent.glob("libopen-pal*.so*"))
     _same_size_and_time(library.resolve(), lambda data: data)
-    assert verdicts.cached_verdicts(request, machine, ids) is None
-    verdicts.fit_verdicts(request, machine, ids)
+    assert verdicts.cached_checks(request, machine, ids) is None
+    verdicts.check_fits(request, machine, ids)
     time.sleep(0.02)
-    assert verdicts.cached_verdicts(request, machine, ids) is not None
+    assert verdicts.cached_checks(request, machine, ids) is not None
     shutil.copy2(library, libmpi.parent / "libm.so.6")  # $ORIGIN comes before /lib
-    assert verdicts.cached_verdicts(request, machine, ids) is None
+    assert verdicts.cached_checks(request, machine, ids) is None

@@ -232,7 +232,8 @@ class TrafficFinding:
         if self.astray:
             return (
                 "type `ip route get ADDRESS` on a node, with the other node's address on that "
-                "interface: the kernel chooses the way, so mend its route or use another interface"
+                "interface: the kernel chooses the way, so correct its route or use "
+                "another interface"
             )
         if self.by_sockets:
             return "check its settings: other programs' traffic was not counted"
