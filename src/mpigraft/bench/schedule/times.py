@@ -10,7 +10,7 @@ from mpigraft.core.model import Benchmark
 from mpigraft.native import ALONE, STARTUP
 from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec
 
-QUICK_MAX_SIZE = 1 << 20  # bytes of a message: the two sizes above take half of a launch
+QUICK_MAX_SIZE = 1 << 20  # bytes of a message: the two sizes above took a third of a launch
 LONG_TIMES = 12  # warm-up, tries and five samples at least, each prepared and checked
 SLOWEST, USUAL = 1e8, 1e9  # bytes a second, of a network over TCP and of one node's memory
 START_S = 2.0  # of a small launch on one node, from mpiexec to MPI_Finalize
