@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
 
+from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, RequestOption, RunSpec, asked_for, options_of
 
 Code = TypeVar("Code")
@@ -49,6 +50,9 @@ def takes_request(
             typed = {key: values.pop(key) for key in options}
             off = {key for key, one in options.items() if _is_flag(one) and not typed[key]}
             typed |= dict.fromkeys(off)
+            for key, one in options.items():
+                if one.rules.metavar == "FILE" and typed[key] == "":  # of a variable that is unset
+                    raise UsageError.of("value-empty", place=one.flag)
             asked = read(typed) if read else asked_for(kind, typed)
             return command(**values, **{name: asked})
 

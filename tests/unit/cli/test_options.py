@@ -7,11 +7,12 @@ import inspect
 import pytest
 from typer.main import get_command
 
-from mpigraft.cli.main import load
+from mpigraft.cli.main import load, run_command
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, CampaignSpec, JobPlacement, RunSpec, asked_campaign, asked_for
 from mpigraft.request.options import option_words, options_of, with_options
+from tests.builders.messages import matches
 
 JOB_COMMANDS = {
     "run": set(),
@@ -107,3 +108,13 @@ def test_a_command_takes_some_options_and_shows_another_default() -> None:
     assert [row.help for row in rows] == [texts["threads"], rules["nodes"].help]
     assert [row.show_default for row in rows] == [rules["threads"].usual, usual["nodes"]]
     assert command(threads=None, nodes=3) == Asked(JobPlacement(nodes=3), frozenset({"nodes"}))
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["check x --machine=", "plan x --mpi y -o=", "run --hostfile= -- x", "bench --matrix="],
+)
+def test_a_file_without_a_name_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a variable of the shell that is not set: another machine would be this one."""
+    assert run_command(words.replace("-o=", "-o ").split(" ")) == 2
+    assert matches(capsys.readouterr().err, "value-empty")
