@@ -65,7 +65,6 @@ def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "ru
         image=image,
         where=replace(spec.where, ranks=0 if site_ranks else spec.where.ranks, others=others),
         verb=("mpigraft", verb),
-        optional=profile.run.binds,
         site=profile.path,
         sources=tuple(sources.items()),
         fixed=tuple(profile.fixed_where.items()),

@@ -132,7 +132,7 @@ class Site:
         sources |= dict.fromkeys(sorted(given - RUN.keys()), COMMAND_LINE)
         mpis = () if "mpi" in given else self.run.mpis  # a user's choice goes over a site's list
         spec = with_options(asked.value, changes)
-        return replace(spec, mpis=mpis, sources=tuple(sources.items()))
+        return replace(spec, mpis=mpis, optional=self.run.binds, sources=tuple(sources.items()))
 
     def value(self, key: str) -> Any:
         """Take what [run] has for a key: of `mpi` one, or a list of them."""

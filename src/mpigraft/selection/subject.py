@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
@@ -34,31 +33,30 @@ def examine_subject(request: GraftSpec) -> Guest:
     if request.words and programs:
         raise UsageError.of("words-and-programs", words=" ".join(request.words))
     named, here = job_words(spec, programs, request.words)
-    job = _job_of_site("" if here else spec, request.engine)
+    job = _job_of_site(request.engine)
     if not named:
         return examine_guest(spec, programs, folders_of_job(job, os.environ))
-    subject = _subject(request, named, job)
+    subject = _subject(request, named, "" if here else spec, job)
     return subject.guest or Guest.on_host(Path(spec), subject.command)
 
 
-def _job_of_site(image: str, engine: str) -> RunSpec:
-    """Give a job in an image with the engine and the binds that `run` would take by itself."""
-    job = read_site(os.environ).merged(asked_for(RunSpec, {"engine": engine or None}))
-    return RunSpec(image=image, engine=job.engine, binds=job.binds, optional=job.binds)
+def _job_of_site(engine: str) -> RunSpec:
+    """Give what `run` would take by itself, with an engine that was named."""
+    return read_site(os.environ).merged(asked_for(RunSpec, {"engine": engine or None}))
 
 
 def visible_to_job(engine: str = "") -> list[tuple[str, list[str]]]:
     """List, for each kind of guest, the folders of this machine that its ranks would see."""
-    shown = folders_of_job(_job_of_site("", engine), os.environ)
+    shown = folders_of_job(_job_of_site(engine), os.environ)
     return [(kind, sorted(f"{a}:{b}" for a, b in shown(kind).items())) for kind in GuestKind]
 
 
-def _subject(request: GraftSpec, words: Sequence[str], job: RunSpec) -> JobSubject:
-    """Examine words as `run` does."""
-    typed = (*request.typed, request.guest) if job.image else request.typed
-    job = replace(job, program=tuple(words), verb=typed)
+def _subject(request: GraftSpec, words: Sequence[str], image: str, site: RunSpec) -> JobSubject:
+    """Examine words as `run` does, with the engine and the binds of a job of the site."""
+    typed, binds = (*request.typed, request.guest) if image else request.typed, site.optional
+    job = RunSpec(tuple(words), image, engine=site.engine, binds=binds, optional=binds, verb=typed)
     subject = job_subject(job, dict(os.environ))
     if subject.command.alone:
-        way = shlex.join((*typed, "--", words[0]) if job.image else (*typed, words[0], "--"))
+        way = shlex.join((*typed, "--", words[0]) if image else (*typed, words[0], "--"))
         raise UsageError.of("interpreter-alone", program=words[0], way=way)
     return subject
