@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,6 @@ TABLES = ("run", "bench", "images", "policy")
 
 
 RUN = {key: one for key, one in options_of(RunSpec).items() if one.rules.site}
-# Of [bench]: what campaigns use that name no build.
 BENCH = {key: one for key, one in options_of(CampaignSpec).items() if key in ("osu", "imb")}
 KEYS = tuple(RUN)
 
@@ -74,13 +73,15 @@ class Site:
     lines: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
     images: tuple[tuple[str, str], ...] = ()  # (alias, its image)
-    bench: CampaignSpec = field(default_factory=CampaignSpec)
+    # What campaigns use that name no build.
+    osu: tuple[str, ...] = ()
+    imb: tuple[str, ...] = ()
 
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
         """Return the same campaign with the site's builds of suites where it names none; in a
         container, with the site's engine, and its options of engines and those of its binds that
         are here, which come before the campaign's own."""
-        spec = replace(spec, osu=spec.osu or self.bench.osu, imb=spec.imb or self.bench.imb)
+        spec = replace(spec, osu=spec.osu or self.osu, imb=spec.imb or self.imb)
         if not spec.image:
             return spec
         own = {key: getattr(spec, key) or None for key in ("engine", "engine_options", "bind")}
@@ -222,8 +223,7 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
     fixed: tuple[str, ...] = ()
     for key, value in table.get("policy", {}).items():
         fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
-    bench = CampaignSpec(**builds)
-    return Site(path, run, tuple(lines.items()), fixed, tuple(images.items()), bench)
+    return Site(path, run, tuple(lines.items()), fixed, tuple(images.items()), **builds)
 
 
 def _place(path: Path, text: str, name: str, key: str, begins: Mapping[str, int]) -> str:

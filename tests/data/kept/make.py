@@ -161,7 +161,7 @@ def site_profile() -> dict[str, object]:
     """What the kept profile says, without the paths of its lines."""
     site = read_site({"MPIGRAFT_SITE": str(HERE / "site.toml")})
     values = {key: site.value(key) for key, _ in site.lines if key in KEYS}
-    builds = {"osu": site.bench.osu, "imb": site.bench.imb}
+    builds = {"osu": site.osu, "imb": site.imb}
     said = {**values, "fixed": site.fixed, "images": site.images, "suites": builds}
     return dict(plain(said))
 
