@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dataclasses import replace as with_fields
 from pathlib import Path
 
-from mpigraft.binary import ElfError, ForeignLoader, RootError
+from mpigraft.binary import ElfError, ForeignLoader, Root, RootError
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import (
     CheckResult,
@@ -144,7 +144,7 @@ def mpi_under_ranks(guest: Guest, mpi: MpiInstall, replaced: Replace) -> MpiInst
     Raises MissingError where the guest has no known MPI."""
     if replaced is Replace.MPI:
         return mpi
-    own = own_install(guest)
+    own = own_install(own_mpi_of(guest), guest.root, guest.label.name)
     if replaced is Replace.NOTHING:
         return own
     return with_fields(own, libfabric=mpi.libfabric, ucx=mpi.ucx)
@@ -153,11 +153,12 @@ def mpi_under_ranks(guest: Guest, mpi: MpiInstall, replaced: Replace) -> MpiInst
 def plan_own_mpi(
     guest: Guest, options: GraftOptions, families: Collection[Family] = ()
 ) -> tuple[MpiInstall, GraftPlan]:
-    """Plan the guest with its own MPI and launcher: only our programs go in. `families`: as for
-    `own_install`. Raises MissingError when the guest has no MPI."""
+    """Plan the guest with its own MPI and launcher: only our programs go in. Of several MPIs it
+    takes the first of one of `families`, else the first. Raises MissingError when the guest has no
+    MPI."""
     engine = select_engine(guest.label.kind, os.environ, options.engine)
-    mpi, own = own_install(guest, families), _own(guest, families)
-    elsewhere = own.elsewhere if own else ()
+    own = _own(guest, families)
+    mpi, elsewhere = own_install(own, guest.root, guest.label.name), own.elsewhere if own else ()
     plan = plan_folder(
         PlanInput(
             guest=guest.label,
@@ -172,18 +173,14 @@ def plan_own_mpi(
     return mpi, with_engine_options(plan, options.engine_options, os.environ)
 
 
-def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:
-    """Describe the guest's own MPI as an install, with paths inside the guest.
-
-    Of several it takes the first of one of `families`, else the first. Raises MissingError where
-    no known MPI with a launcher exists.
-    """
-    own = _own(guest, families)
+def own_install(own: GuestMpi | None, root: Root, name: str) -> MpiInstall:
+    """Describe the own MPI of a guest of that name as an install, with paths inside the guest.
+    Raises MissingError where it is no known MPI with a launcher."""
     if own is None or own.family is None or not own.version:
-        raise MissingError.of("guest-no-mpi", name=guest.label.name)
+        raise MissingError.of("guest-no-mpi", name=name)
     if not own.launcher:
-        raise MissingError.of("guest-no-launcher", name=guest.label.name, family=own.family)
-    entry = guest.root.find(own.libmpi)
+        raise MissingError.of("guest-no-launcher", name=name, family=own.family)
+    entry = root.find(own.libmpi)
     libmpi = Path(entry.path if entry else own.libmpi)
     return own.install(
         own.family,
@@ -192,7 +189,7 @@ def own_install(guest: Guest, families: Collection[Family] = ()) -> MpiInstall:
         libmpi=libmpi,
         launcher=Path(own.launcher),
         source="guest",
-        found=(f"in {guest.label.name}",),
+        found=(f"in {name}",),
         usable=True,
     )
 

@@ -51,7 +51,7 @@ def stack_install(guest: StackGuest, replaced: Replace = Replace.NOTHING) -> Mpi
     def library(soname: str) -> Path | None:
         return Path(injected[soname]) if soname in injected else guest.own_library(soname)
 
-    mpi = own_install(guest.as_guest(own=True))
+    mpi = own_install(guest.own, guest.bare, guest.name)
     return with_fields(
         mpi,
         source=IN_STACK,
@@ -80,13 +80,11 @@ def plan_stack(
     _refuse_other_libmpi(guest, libmpi, mpi, preloads)
     unjudged = options.force or (own and not below)
     accepted = () if unjudged else tuple(_refuse_unfit(guest, machine, whole=not own))
-    programs = (guest.started,) if guest.started else guest.label.programs
     content = guest.content(there, own=own)
     content = digest([content, guest.network_content()]) if below else content
-    label = with_fields(guest.label, digest=content, programs=programs)
     return plan_folder(
         PlanInput(
-            guest=label,
+            guest=guest.label(content),
             mpi=mpi.id,
             contents=keep_mpi(
                 PLACE_ON_HOST,

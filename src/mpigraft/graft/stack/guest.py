@@ -20,8 +20,7 @@ from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import GuestLabel, MpiInstall
 from mpigraft.core.serialize import digest
-from mpigraft.graft.guest.examination import Guest, own_mpi_of
-from mpigraft.graft.guest.own_mpi import GuestMpi, loaded_objects
+from mpigraft.graft.guest.own_mpi import GuestMpi, find_own_mpi, loaded_objects
 from mpigraft.graft.stack.generations.reading import GenerationRecord, read_override
 from mpigraft.graft.stack.places import below
 from mpigraft.graft.stack.reading import read_stack
@@ -68,12 +67,12 @@ class StackGuest:
     @cached_property
     def own(self) -> GuestMpi | None:
         """The MPI of the stack itself; None where its program finds none."""
-        return own_mpi_of(self.as_guest(own=True))
+        return find_own_mpi(self.bare, (self.program.path,), {})
 
     @cached_property
     def injected(self) -> GuestMpi | None:
         """The MPI in the override; None where the program takes none from there."""
-        mpi = own_mpi_of(self.as_guest(own=False))
+        mpi = find_own_mpi(self.root, (self.program.path,), {})
         return mpi if mpi and self.in_override(mpi.libmpi) else None
 
     @cached_property
@@ -114,13 +113,10 @@ class StackGuest:
         found = next((str(r.path) for r in rows), next(named, None))
         return Path(os.path.realpath(found)) if found else None
 
-    @property
-    def label(self) -> GuestLabel:
-        return self.stack.label([self.program], name=self.name)
-
-    def as_guest(self, *, own: bool) -> Guest:
-        """Give the stack as its programs find it, or as if its overrides were empty."""
-        return Guest(self.label, self.bare if own else self.root)
+    def label(self, content: str) -> GuestLabel:
+        """Label what is started of the stack on an MPI whose `content` is known."""
+        programs = (self.started or self.program.path,)
+        return self.stack.label(self.name, programs, self.program.machine, content)
 
     @cached_property
     def generation(self) -> tuple[GenerationRecord, str] | None:

@@ -262,7 +262,8 @@ class _Checker:
         if libc not in self._libc:
             self._libc[libc] = differences.glibc_of(self.simulator.bare, libc)
         self.glibc = self.glibc or self._libc[libc]
-        label = self.stack.label([one.program for one in group], glibc=self._libc[libc])
+        programs, machine = [one.program.path for one in group], group[0].program.machine
+        label = self.stack.label(self.stack.root, programs, machine, glibc=self._libc[libc])
         return Guest(label, self.simulator.bare)
 
     @staticmethod

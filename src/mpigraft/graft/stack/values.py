@@ -80,19 +80,19 @@ class Stack:
         return dict(sorted(count.items()))
 
     def label(
-        self, programs: Sequence[StackProgram], *, name: str = "", glibc: str = ""
+        self, name: str, programs: Sequence[str], machine: str, digest: str = "", glibc: str = ""
     ) -> GuestLabel:
-        """Label the stack as a guest whose programs are these. It has no digest: content depends
-        on the MPI that is meant."""
+        """Label the stack as a guest whose programs are these. `digest`: of its content, which
+        depends on the MPI that is meant."""
         return GuestLabel(
-            name=name or self.root,
+            name=name,
             kind=GuestKind.STACK,
             source=self.root,
-            digest="",
-            architecture=programs[0].machine,
+            digest=digest,
+            architecture=machine,
             os="",
             glibc=glibc,
-            programs=tuple(program.path for program in programs),
+            programs=tuple(programs),
         )
 
     def searching(self, slot: Slot) -> tuple[StackProgram, ...]:
