@@ -6,7 +6,7 @@ name: then the command ends, since measuring something else would answer another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpigraft.binary import closure_digests as resolve_libraries
@@ -33,7 +33,7 @@ from mpigraft.evidence import opened_libraries
 from mpigraft.knowledge import Facts, resolve_transport, transport_names, transport_offers
 from mpigraft.launch import launcher_name, launchers_for
 from mpigraft.request import CampaignSpec
-from mpigraft.selection.guest_variants import GuestVariants, Own
+from mpigraft.selection.guest_variants import GuestVariants, Own, Skipped
 from mpigraft.selection.mpi import MpiSelection, select_mpis
 
 LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
@@ -67,55 +67,67 @@ def make_configurations(
     machine: Machine,
     on: Sequence[Layout],
     libraries_of: LibraryDigests,
-) -> tuple[tuple[Configuration, ...], tuple[tuple[str, str], ...]]:
+) -> tuple[tuple[Configuration, ...], tuple[Skipped, ...]]:
     """Make the configurations that can run here, and list those that cannot, with why. Raises
     MissingError for buffers in GPU memory on a machine without a GPU of that vendor."""
     _refuse_absent_gpu(spec, machine)
     facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
     places = GuestVariants(spec, machine)
     user, named = UserChoice(spec.settings, spec.buffers), bool(spec.transport)
-    configurations: list[Configuration] = []
-    skipped: list[tuple[str, str]] = []
+    configurations: dict[str, Configuration] = {}
+    skipped: list[Skipped] = []
+
+    def add(made: Iterable[Configuration]) -> None:
+        for one in made:
+            if configurations.setdefault(one.key, one) is not one:
+                skipped.append((one.id, "the same libraries were found under another name"))
+
     for mpi in select_mpis(spec.mpi, machine.mpis):
         if not mpi.usable:
             skipped.append((mpi.id, mpi.reason))
             continue
         libraries = libraries_of(mpi)
-        transports = _transports(spec, mpi, facts, on, skipped)
-        launchers = _launchers(spec, mpi, machine, skipped)
-        for plan in places.of(mpi, skipped):
-            made = (
-                _configuration(MpiSelection(mpi, plan=plan), t, libraries, user, by, named=named)
+        transports, absent = _transports(spec, mpi, facts, on)
+        launchers, refused = _launchers(spec, mpi, machine)
+        skipped += [*absent, *refused]
+        for plan in places.of(mpi):
+            if isinstance(plan, tuple):
+                skipped.append(plan)
+                continue
+            choice = MpiSelection(mpi, plan=plan)
+            add(
+                _configuration(choice, t, libraries, user, by, named=named)
                 for t in transports
                 for by in launchers
             )
-            _add(configurations, skipped, made)
-    for own in places.own(_families(spec, machine), skipped):
+    for own in places.own(_families(spec, machine)):
+        if isinstance(own, tuple):
+            skipped.append(own)
+            continue
         choice, by_name = MpiSelection(own.mpi, plan=own.plan), named and places.own_named
-        made = (
+        transports, absent = _own_transports(spec, own, configurations.values(), facts, on)
+        skipped += absent
+        add(
             _configuration(choice, transport, (), user, named=by_name)
-            for transport in _own_transports(spec, own, configurations, facts, on, skipped)
+            for transport in transports
             if own.runs_over(transport.name)
         )
-        _add(configurations, skipped, made)
-    _refuse_unmet(spec, configurations, skipped)
-    return tuple(configurations), tuple(skipped)
+    _refuse_unmet(spec, configurations.values(), skipped)
+    return tuple(configurations.values()), tuple(skipped)
 
 
 def _launchers(
-    spec: CampaignSpec, mpi: MpiInstall, machine: Machine, skipped: list[tuple[str, str]]
-) -> tuple[LaunchedBy | None, ...]:
+    spec: CampaignSpec, mpi: MpiInstall, machine: Machine
+) -> tuple[tuple[LaunchedBy | None, ...], list[Skipped]]:
     """Select those that were named, else the MPI's own or the scheduler's. An MPI that nothing
     starts is left out with every reason."""
     launchers, refused = launchers_for(mpi, machine, spec.launcher)
     if launchers or spec.launcher:
-        skipped += [(f"{mpi.id} by {name}", why) for name, why in refused]
-    else:
-        here = {one.name for one in machine.launchers}
-        reasons = [f"; {name}: {why}" for name, why in refused if name in here]
-        why = f"no {mpi.launcher_kind or 'launcher'} to start it with{''.join(reasons)}"
-        skipped.append((mpi.id, why))
-    return launchers
+        return launchers, [(f"{mpi.id} by {name}", why) for name, why in refused]
+    here = {one.name for one in machine.launchers}
+    reasons = [f"; {name}: {why}" for name, why in refused if name in here]
+    why = f"no {mpi.launcher_kind or 'launcher'} to start it with{''.join(reasons)}"
+    return launchers, [(mpi.id, why)]
 
 
 def reached_nodes(configuration: Configuration, layout: Layout) -> bool:
@@ -128,16 +140,13 @@ def _reaches(transport: Transport, layout: Layout) -> bool:
 
 
 def _transports(
-    spec: CampaignSpec,
-    mpi: MpiInstall,
-    facts: Facts,
-    on: Sequence[Layout],
-    skipped: list[tuple[str, str]],
-) -> list[Transport]:
+    spec: CampaignSpec, mpi: MpiInstall, facts: Facts, on: Sequence[Layout]
+) -> tuple[list[Transport], list[Skipped]]:
     """Select those that were named, else all that can run here without variants; the others are
     left out."""
     offered = {offer.name: offer for offer in transport_offers(mpi, facts)}
-    transports = []
+    transports: list[Transport] = []
+    skipped: list[Skipped] = []
     for name in spec.transport or [name for name, one in offered.items() if not one.variant]:
         offer = offered.get(name)
         if not any(name in transport_names(family) for family in Family):
@@ -152,7 +161,7 @@ def _transports(
         else:
             missing = ", ".join(sorted(set().union(*(x.peers for x in on)) - set(transport.peers)))
             skipped.append((f"{mpi.id}/{name}", f"it cannot reach {missing} peers"))
-    return transports
+    return transports, skipped
 
 
 def _families(spec: CampaignSpec, machine: Machine) -> frozenset[Family]:
@@ -168,17 +177,17 @@ def _families(spec: CampaignSpec, machine: Machine) -> frozenset[Family]:
 def _own_transports(
     spec: CampaignSpec,
     own: Own,
-    configurations: Sequence[Configuration],
+    configurations: Collection[Configuration],
     facts: Facts,
     on: Sequence[Layout],
-    skipped: list[tuple[str, str]],
-) -> Iterator[Transport]:
+) -> tuple[list[Transport], list[Skipped]]:
     """For a guest's own MPI: those that were named; else those that the others run over; else the
     first that its family has. Only what it was built with, as far as its bytes say; the probe
     tells the rest."""
     known = {offer.name: offer.reason for offer in transport_offers(own.mpi, facts)}
     others = {c.transport.name for c in configurations if c.transport and c.mpi}
     usable: dict[str, Transport] = {}
+    skipped: list[Skipped] = []
     for name, why in known.items():
         try:
             transport = resolve_transport(name, own.mpi, facts)
@@ -194,19 +203,7 @@ def _own_transports(
         chosen = [name for name in usable if name in spec.transport]
     else:
         chosen = [name for name in usable if name in others] or list(usable)[:1]
-    yield from (usable[name] for name in chosen)
-
-
-def _add(
-    configurations: list[Configuration],
-    skipped: list[tuple[str, str]],
-    made: Iterable[Configuration],
-) -> None:
-    for one in made:
-        if one.key in {c.key for c in configurations}:
-            skipped.append((one.id, "the same libraries were found under another name"))
-        else:
-            configurations.append(one)
+    return [usable[name] for name in chosen], skipped
 
 
 def _refuse_absent_gpu(spec: CampaignSpec, machine: Machine) -> None:
@@ -216,7 +213,7 @@ def _refuse_absent_gpu(spec: CampaignSpec, machine: Machine) -> None:
 
 
 def _refuse_unmet(
-    spec: CampaignSpec, configurations: Sequence[Configuration], skipped: Iterable[tuple[str, str]]
+    spec: CampaignSpec, configurations: Collection[Configuration], skipped: Collection[Skipped]
 ) -> None:
     """Raise MissingError for a transport or launcher that was named and that no MPI can use."""
     kinds = {c.launcher.kind if c.launcher else "own" for c in configurations}

@@ -24,7 +24,7 @@ from mpigraft.request import CampaignSpec
 
 OF_NETWORK = {"libfabric": "ofi", "ucx": "ucx"}  # in names of transports
 
-Skipped = list[tuple[str, str]]
+Skipped = tuple[str, str]  # what is left out, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class GuestVariants:
         label = replace(self.guest.label, programs=())
         return replace(self.guest, label=label, libraries=())
 
-    def of(self, mpi: MpiInstall, skipped: Skipped) -> Iterator[GraftPlan | None]:
+    def of(self, mpi: MpiInstall) -> Iterator[GraftPlan | Skipped | None]:
         """Yield None for this machine itself, and the plan for the guest. A pair that does not fit
         is left out, as is all that cannot run here."""
         if "native" in self.where:
@@ -86,19 +86,19 @@ class GuestVariants:
                     yield plan_graft(self.bare, mpi, self.machine, self.wanted)
             except (CheckFailed, MissingError) as error:
                 way = f"; {error.fix}" if self.stack and error.fix else ""
-                skipped.append((f"{mpi.id} in {self.name}", f"{error.message}{way}"))
+                yield f"{mpi.id} in {self.name}", f"{error.message}{way}"
 
-    def own(self, families: Collection[Family], skipped: Skipped) -> Iterator[Own]:
+    def own(self, families: Collection[Family]) -> Iterator[Own | Skipped]:
         """Find the guest's own MPI, one of `families` before others, where it was requested and
         there is one; of a stack also over a libfabric or UCX that was injected alone. Under a
         transport that was named only an MPI of `families` is, unless `own` was named too: nobody
         asked for another one."""
         below = self.stack is not None and bool(self.stack.network)
         for replaced in (Replace.NOTHING, *([Replace.LIBFABRIC] if below else [])):
-            if "container" in self.where and (own := self._own(replaced, families, skipped)):
-                yield own
+            if "container" in self.where:
+                yield self._own(replaced, families)
 
-    def _own(self, replaced: Replace, families: Collection[Family], skipped: Skipped) -> Own | None:
+    def _own(self, replaced: Replace, families: Collection[Family]) -> Own | Skipped:
         over = {network_library_of(name) for name in self.stack.network} if self.stack else set()
         over = over if replaced is Replace.LIBFABRIC else set()
         name = f"{self.name}+{replaced}" if over else self.name
@@ -107,15 +107,11 @@ class GuestVariants:
         except (CheckFailed, MissingError) as error:
             if not over and isinstance(error, CheckFailed):
                 raise
-            skipped.append((f"{name}'s own MPI", error.message))
-            return None
+            return f"{name}'s own MPI", error.message
         name = f"{name}:{mpi.id}"
         if self.spec.transport and not self.own_named and mpi.family not in families:
-            why = (
-                "it is not of the MPI and transport that were named; --guest container asks for it"
-            )
-            skipped.append((name, why))
-            return None
+            why = "it is not of the MPI and transport that were named"
+            return name, f"{why}; --guest container asks for it"
         return Own(mpi, plan, name, tuple(sorted(over)))
 
     def _planned(
