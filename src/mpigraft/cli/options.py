@@ -51,8 +51,8 @@ def takes_request(
             off = {key for key, one in options.items() if _is_flag(one) and not typed[key]}
             typed |= dict.fromkeys(off)
             for key, one in options.items():
-                if one.rules.metavar == "FILE" and typed[key] == "":  # of a variable that is unset
-                    raise UsageError.of("value-empty", place=one.flag)
+                if "" in (typed[key] if isinstance(typed[key], list) else [typed[key]]):
+                    raise UsageError.of("value-empty", place=one.flag)  # an unset variable's
             asked = read(typed) if read else asked_for(kind, typed)
             return command(**values, **{name: asked})
 

@@ -56,7 +56,7 @@ def _looks(given: Given) -> tuple[int, ...]:
     """Read numbers, of a command line in one word: `9,14,20`."""
     if given.place != "--looks" or not isinstance(given.value, str):
         return given.several(int)
-    words = given.value.split(",") if given.value else []
+    words = given.value.split(",")
     if not all(word.isascii() and word.isdecimal() and len(word) <= 6 for word in words):
         raise UsageError.of("looks-invalid", text=given.value)
     return dataclasses.replace(given, value=[int(word) for word in words]).several(int)

@@ -112,9 +112,13 @@ def test_a_command_takes_some_options_and_shows_another_default() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["check x --machine=", "plan x --mpi y -o=", "run --hostfile= -- x", "bench --matrix="],
-)
-def test_a_file_without_a_name_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """As of a variable of the shell that is not set: another machine would be this one."""
+    [
+        "check x --machine=", "plan x --mpi y -o=", "run --hostfile= -- x", "bench --matrix=",
+        "run --image= -- x", "plan x --mpi=", "run --engine= -- x", "bench --mpi=x --mpi=",
+        "bench --looks=", "inject x --transport=", "layout --hosts=",
+    ],
+)  # fmt: skip
+def test_an_empty_value_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a variable of the shell that is not set: what it should name would be another."""
     assert run_command(words.replace("-o=", "-o ").split(" ")) == 2
     assert matches(capsys.readouterr().err, "value-empty")
