@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 import typer
 
 from mpigraft.cli import bench, ladder
-from mpigraft.cli.common import DryRun, Json, find_nodes, flag, option, out, settings, tell
-from mpigraft.cli.options import Agent, Hostfile, Hosts, takes_request
+from mpigraft.cli.common import DryRun, Json, find_nodes, option, out, settings, tell
+from mpigraft.cli.options import Agent, Here, Hostfile, Hosts, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
 
@@ -55,9 +55,7 @@ def command(
     hosts: Hosts = "",
     hostfile: Hostfile = "",
     agent: Agent = "",
-    here: Annotated[
-        bool, flag("Measure on this node even if it is a login node.", "--here")
-    ] = False,
+    here: Here = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:

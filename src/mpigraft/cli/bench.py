@@ -27,7 +27,7 @@ from mpigraft.cli.common import (
     wait_for_others,
 )
 from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job
-from mpigraft.cli.options import Agent, Hostfile, Hosts, takes_request
+from mpigraft.cli.options import Agent, Here, Hostfile, Hosts, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
@@ -60,9 +60,7 @@ def command(
     hostfile: Hostfile = "",
     agent: Agent = "",
     pairs: Annotated[bool, flag(PAIRS, "--pairs")] = False,
-    here: Annotated[
-        bool, flag("Measure on this node even if it is a login node.", "--here")
-    ] = False,
+    here: Here = False,
     list_: Annotated[bool, flag(LIST, "--list")] = False,
     dry_run: DryRun = False,
     resume: Annotated[

@@ -17,10 +17,9 @@ from mpigraft.cli.common import (
     examine_machine,
     flag,
     image_of,
-    option,
     out,
 )
-from mpigraft.cli.options import takes_request
+from mpigraft.cli.options import row_of, takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.request import Asked, GraftSpec
 
@@ -61,7 +60,7 @@ def command(
     ],
     specs: Annotated[
         list[str] | None,
-        option("SPEC", "Host MPI to check: openmpi, mpich@5, a path.", "all", "--mpi"),
+        row_of(GraftSpec, "mpi", "Host MPI to check: openmpi, mpich@5, a path.", "all"),
     ] = None,
     words: Words = None,
     asked: Asked[GraftSpec],

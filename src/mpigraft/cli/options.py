@@ -108,8 +108,15 @@ def _type_of(option: RequestOption) -> Any:
     return list[one] | None if many else one | None  # type: ignore[valid-type]
 
 
+def row_of(kind: type, key: str, text: str = "", usual: str | bool | None = None) -> Any:
+    """Describe an option of a request for a command that reads it by itself."""
+    return described(options_of(kind)[key].showing(usual, text))
+
+
 # Options of `run` that other commands have too.
-RUN = options_of(RunSpec)
-Hosts = Annotated[str, described(RUN["hosts"])]
-Hostfile = Annotated[str, described(RUN["hostfile"])]
-Agent = Annotated[str, described(RUN["agent"])]
+Hosts = Annotated[str, row_of(RunSpec, "hosts")]
+Hostfile = Annotated[str, row_of(RunSpec, "hostfile")]
+Agent = Annotated[str, row_of(RunSpec, "agent")]
+Here = Annotated[
+    bool, typer.Option("--here", help="Measure on this node even if it is a login node.")
+]

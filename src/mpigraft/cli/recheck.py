@@ -11,7 +11,7 @@ import typer
 
 from mpigraft.cli import common
 from mpigraft.cli.common import DryRun, Json, flag, option, out, settings, tell
-from mpigraft.cli.options import Agent, Hostfile, Hosts
+from mpigraft.cli.options import Agent, Here, Hostfile, Hosts
 from mpigraft.core.errors import (
     CheckFailed,
     LaunchFailed,
@@ -47,9 +47,7 @@ def command(
     hosts: Hosts = "",
     hostfile: Hostfile = "",
     agent: Agent = "",
-    here: Annotated[
-        bool, flag("Measure on this node even if it is a login node.", "--here")
-    ] = False,
+    here: Here = False,
     junit: Annotated[
         Path | None, option("FILE", "Write the curves as JUnit XML, for a pipeline.", False)
     ] = None,

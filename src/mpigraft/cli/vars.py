@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli.common import Json, console, option, out, tell
-from mpigraft.cli.options import takes_request
+from mpigraft.cli.options import row_of, takes_request
 from mpigraft.core.errors import MpigraftError, UsageError
 from mpigraft.report import (
     variable_blocks,
@@ -17,12 +17,13 @@ from mpigraft.report import (
     variable_summary,
     variables_document,
 )
-from mpigraft.request import Asked, RunSpec
+from mpigraft.request import Asked, CampaignSpec, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine, MpiInstall
     from mpigraft.tuning import Answer, VariableEntry
 
+BUILD = "prebuilt: use the program of this package; mpicc: build it here."
 WORKERS = 4  # an MPI that starts waits more than it computes
 
 
@@ -35,7 +36,7 @@ def command(
     *,
     mpi: Annotated[
         list[str] | None,
-        option("NAME", "MPI to query: openmpi, mpich@5, a path; repeatable.", "all"),
+        row_of(CampaignSpec, "mpi", "MPI to query: openmpi, mpich@5, a path; repeatable."),
     ] = None,
     asked: Asked[RunSpec],
     filter_: Annotated[
@@ -50,9 +51,7 @@ def command(
     diff: Annotated[
         tuple[str, str] | None, option("A B", "Show how the variables of two MPIs differ.")
     ] = None,
-    native_build: Annotated[
-        str, option("HOW", "prebuilt: use the program of this package; mpicc: build it here.")
-    ] = "prebuilt",
+    native_build: Annotated[str, row_of(CampaignSpec, "native_build", BUILD, True)] = "prebuilt",
     as_json: Json = False,
 ) -> None:
     """Show the control and performance variables of MPIs (MPI_T).
