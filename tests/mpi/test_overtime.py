@@ -47,8 +47,8 @@ transport = ["ob1-sm", "ucx"]
 benchmark = ["latency", "osu:latency", "app:solver"]
 layout = ["1x2"]
 rounds = 6
-max_size = 64
-budget_ms = 1
+max = 64
+ms_per_size = 1
 name = "before"
 osu = ["{folder}"]
 [app.solver]

@@ -28,7 +28,7 @@ class Mpi(MpigraftCheck):
     benchmark = ["latency"]
     baseline = "mpich@5.0.2/ucx"
     rounds = 6
-    bench_options = ["--max", "64", "--budget", "1", "--here", "--no-validate"]
+    bench_options = ["--max", "64", "--ms-per-size", "1", "--here", "--no-validate"]
     fail_on_slower = FAIL
 """
 

@@ -50,7 +50,7 @@ def test_rank_0_of_another_node_is_fed(
     job: Slurm, fresh_home: Path, mpi: str, mpis: dict[Family, Path]
 ) -> None:
     """From a file, from a pipe, and from both ends of a list: what it leaves is put back."""
-    words = ("--mpi", mpi, "--hosts", "n2", "-n", "2", "--agent", str(job.cluster.remote))
+    words = ("--mpi", mpi, "--hosts", "n2", "-n", "2", "--ssh-command", str(job.cluster.remote))
     for size in (0, 229_000, 64 << 20):
         with of_size(job.cluster.shared, size).open("rb") as file:
             assert shown(job, fresh_home, words, file)[0] == sorted(
@@ -69,7 +69,15 @@ def test_what_rank_0_of_another_node_leaves_is_put_back(job: Slurm, fresh_home: 
     listed.write_text("".join(f"line {n}\n" for n in range(3000)))
     env = {**os.environ, **job.environ, "MPIGRAFT_HOME": str(fresh_home)}
     words = [*RUN, "--mpi", "openmpi@5", "--hosts", "n2", "-n", "1", "--no-proof"]
-    words += ["--agent", str(job.cluster.remote), "--", "dd", "bs=1", "count=7", "status=none"]
+    words += [
+        "--ssh-command",
+        str(job.cluster.remote),
+        "--",
+        "dd",
+        "bs=1",
+        "count=7",
+        "status=none",
+    ]
     with listed.open("rb") as file:
         for due in (b"line 0\n", b"line 1\n"):
             with job.cluster.popen(
@@ -81,7 +89,7 @@ def test_what_rank_0_of_another_node_leaves_is_put_back(job: Slurm, fresh_home: 
 
 def test_every_rank_of_two_nodes_reads_all(job: Slurm, fresh_home: Path) -> None:
     nodes = ("--mpi", "openmpi@5", "--hosts", "n1,n2", "-n", "2")
-    words = (*nodes, "--agent", str(job.cluster.remote), "--stdin", "all")
+    words = (*nodes, "--ssh-command", str(job.cluster.remote), "--stdin", "all")
     file = of_size(job.cluster.shared, 229_000)
     due = [digest(file.read_bytes())] * 2
     with file.open("rb") as opened:

@@ -39,7 +39,7 @@ def test_ranks_get_a_device_of_the_site(
         json.dumps({"cdiVersion": "0.5.0", "kind": DEVICE, "devices": [device]})
     )
     profile = tmp_path / "site.toml"
-    profile.write_text(f'[run.engine_options]\npodman = ["--device", "{DEVICE}=all"]\n')
+    profile.write_text(f'[run.engine_option]\npodman = ["--device", "{DEVICE}=all"]\n')
     words = ("--image", images.folder("bookworm"), "--engine", "podman", "--mpi", "openmpi@4.1.8")
     look = "echo FROM=$FROM_CDI; ls /from-cdi"
     run = (sys.executable, "-m", "mpigraft.cli.entry", "run", *map(str, words), "-n", "1")

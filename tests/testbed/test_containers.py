@@ -144,7 +144,7 @@ def test_bench_takes_a_container_as_configurations(  # type: ignore[no-untyped-d
     done = mpigraft(
         "--store", store, "bench", "--here", "--image", images.folder("bookworm"), "--engine",
         "bwrap", "--mpi", "openmpi@5", "--transport", "ob1-sm", "--benchmark", "latency", "--max",
-        "64", "--budget", "1", "--rounds", "1",
+        "64", "--ms-per-size", "1", "--rounds", "1",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     shown = mpigraft("--store", store, "results", "show", "--json")

@@ -82,7 +82,7 @@ def test_full_names_that_share_a_first_label_are_two_hosts(
     """Open MPI 4 and 5 cut names at the first dot, and saw one node, w."""
     for node, full in zip(two.nodes, FULL, strict=True):
         two.said(node, "hostname", full if hostname == "full" else node)
-    where = ("--hosts", ",".join(FULL), "--agent", str(two.shared / "agent"), "--nodes", "2")
+    where = ("--hosts", ",".join(FULL), "--ssh-command", str(two.shared / "agent"), "--nodes", "2")
     assert places(two, fresh_home, "--mpi", mpi, *where) == ["0 on n1", "1 on n2"]
 
 

@@ -36,8 +36,8 @@ mpi = ["openmpi@5"]
 transport = ["ob1-sm"]
 benchmark = ["latency"]
 layout = ["1x2"]
-max_size = 8
-budget_ms = 1
+max = 8
+ms_per_size = 1
 seed = 3
 """
 A_ROUND = 2  # launches: the baseline, which is all there is, is launched twice

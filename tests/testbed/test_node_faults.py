@@ -21,7 +21,7 @@ LIMIT_S = 8
 OVER = ("--transport", "ofi-tcp", "--layout", "2x1")
 TRANSPORT = ("--mpi", "mpich@5", *OVER)
 ENDLESS = (
-    "--benchmark", "latency", "--max", "8", "--budget", "60000", "--rounds", "1",
+    "--benchmark", "latency", "--max", "8", "--ms-per-size", "60000", "--rounds", "1",
     "--limit", LIMIT_S,
 )  # fmt: skip
 

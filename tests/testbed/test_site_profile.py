@@ -22,7 +22,7 @@ def test_one_line_for_users_of_two_abis(
     profile = tmp_path / "site.toml"
     profile.write_text(
         '[run]\nmpi = ["cray-mpich", "openmpi@5", "intel"]\nengine = "bwrap"\nranks = 2\n'
-        '[run.engine_options]\nbwrap = ["--setenv", "FROM_SITE", "yes"]\n'
+        '[run.engine_option]\nbwrap = ["--setenv", "FROM_SITE", "yes"]\n'
         f'[images]\nompi = "{images.folder("bookworm")}"\n'
         f'mpich = "{images.folder("bookworm-mpich")}"\n'
     )
@@ -59,7 +59,7 @@ def test_a_campaign_and_a_profile_start_the_engine_with_the_sites_options(
     """An option that bubblewrap does not know ends each start of it."""
     profile = tmp_path / "site.toml"
     profile.write_text(
-        f'[run]\nengine = "bwrap"\nengine_options = {{ bwrap = ["--no-such"] }}\n'
+        f'[run]\nengine = "bwrap"\nengine_option = {{ bwrap = ["--no-such"] }}\n'
         f'[images]\nompi = "{images.folder("bookworm")}"\n'
     )
     environ = {**outside, "MPIGRAFT_SITE": str(profile)}

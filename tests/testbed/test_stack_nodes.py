@@ -56,7 +56,7 @@ class Site:
 
     @property
     def nodes(self) -> tuple[object, ...]:
-        return ("--hosts", "n1,n2", "--agent", self.cluster.remote)
+        return ("--hosts", "n1,n2", "--ssh-command", self.cluster.remote)
 
     def heat(self, *words: object) -> Ended:
         job = ("run", "--stack", self.stack.software, *words, *self.nodes)

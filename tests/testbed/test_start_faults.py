@@ -95,9 +95,9 @@ def test_podman_that_may_not_raise_limits_is_explained(
     env = {**outside, "CONTAINERS_CONF": str(settings)}
     code, text = started(images, env, "podman", tmp_path)
     assert code == 126
-    named = re.search(r"below \[run.engine_options\]: (podman = \[.*?\])", text)
+    named = re.search(r"below \[run.engine_option\]: (podman = \[.*?\])", text)
     assert named, text
     site = tmp_path / "site.toml"
-    site.write_text(f"[run.engine_options]\n{named[1]}\n")
+    site.write_text(f"[run.engine_option]\n{named[1]}\n")
     code, text = started(images, {**env, "MPIGRAFT_SITE": str(site)}, "podman", tmp_path)
     assert (code, text.count("RANK")) == (0, 2), text

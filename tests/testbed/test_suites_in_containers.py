@@ -20,7 +20,7 @@ from tests.testbed.conftest import Need
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
 Done = subprocess.CompletedProcess[str]
 HELLO = 'hello={command="/opt/app/hello", figure="SIZE (.)", take="first", better="higher"}'
-SHORT = ("--rounds", "1", "--max", "8", "--budget", "1", "--quick")
+SHORT = ("--rounds", "1", "--max", "8", "--ms-per-size", "1", "--quick")
 OTHERS = [
     pytest.param(engine, marks=pytest.mark.long)
     for engine in ("podman", "apptainer", "charliecloud")

@@ -12,7 +12,7 @@ import typer
 
 from mpigraft.cli import bench, ladder
 from mpigraft.cli.common import DryRun, Json, find_nodes, option, out, settings, tell
-from mpigraft.cli.options import Agent, Here, Hostfile, Hosts, takes_request
+from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
 
@@ -54,7 +54,7 @@ def command(
     asked: Asked[CampaignSpec],
     hosts: Hosts = "",
     hostfile: Hostfile = "",
-    agent: Agent = "",
+    ssh_command: SshCommand = "",
     here: Here = False,
     dry_run: DryRun = False,
     as_json: Json = False,
@@ -91,7 +91,7 @@ def command(
     if measuring:
         from mpigraft.bench import JobPart
 
-        nodes = find_nodes(hosts, hostfile, agent)
+        nodes = find_nodes(hosts, hostfile, ssh_command)
         folder = (output or ladder.usual_folder(exchanges[0])).absolute()
         paths = ladder.write_steps(exchanges[0], folder)
         spec = ladder.spec_of(paths, ladder.layout_of(exchanges[0], nodes), asked)

@@ -27,7 +27,7 @@ from mpigraft.cli.common import (
     wait_for_others,
 )
 from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job
-from mpigraft.cli.options import Agent, Here, Hostfile, Hosts, takes_request
+from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
@@ -42,7 +42,7 @@ AGAIN = "Repeat a campaign with the MPIs of today; options override what it requ
 PAIRS = "Measure latency and bandwidth between every two nodes; name the slow nodes and links."
 
 
-@takes_request(read=asked_campaign, after={"launcher": ("hosts", "hostfile", "agent")})
+@takes_request(read=asked_campaign, after={"launcher": ("hosts", "hostfile", "ssh_command")})
 def command(
     *,
     ctx: typer.Context,
@@ -58,7 +58,7 @@ def command(
     asked: Asked[CampaignSpec],
     hosts: Hosts = "",
     hostfile: Hostfile = "",
-    agent: Agent = "",
+    ssh_command: SshCommand = "",
     pairs: Annotated[bool, flag(PAIRS, "--pairs")] = False,
     here: Here = False,
     list_: Annotated[bool, flag(LIST, "--list")] = False,
@@ -117,7 +117,7 @@ def command(
     shard = read_share(share) if share else Shard()
     if share and _share_is_done(store, campaign, shard):
         return
-    allocation = find_nodes(hosts, hostfile, agent)
+    allocation = find_nodes(hosts, hostfile, ssh_command)
     if pairs:
         spec = pairing_spec(spec, allocation.hosts)
     task = Task(

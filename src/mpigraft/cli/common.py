@@ -160,11 +160,13 @@ def out(text: str, *, exact: bool = False) -> None:
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
-def find_nodes(hosts: str = "", hostfile: str = "", agent: str = "") -> Allocation:
+def find_nodes(hosts: str = "", hostfile: str = "", ssh_command: str = "") -> Allocation:
     """Find the nodes to use as `find_allocation` does, and tell if they are a part of the job."""
     from mpigraft.launch import find_allocation
 
-    allocation = find_allocation(os.environ, hosts=hosts, hostfile=hostfile, agent=agent)
+    allocation = find_allocation(
+        os.environ, hosts=hosts, hostfile=hostfile, ssh_command=ssh_command
+    )
     tell_component(allocation)
     return allocation
 

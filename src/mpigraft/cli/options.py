@@ -116,7 +116,7 @@ def row_of(kind: type, key: str, text: str = "", usual: str | bool | None = None
 # Options of `run` that other commands have too.
 Hosts = Annotated[str, row_of(RunSpec, "hosts")]
 Hostfile = Annotated[str, row_of(RunSpec, "hostfile")]
-Agent = Annotated[str, row_of(RunSpec, "agent")]
+SshCommand = Annotated[str, row_of(RunSpec, "ssh_command")]
 Here = Annotated[
     bool, typer.Option("--here", help="Measure on this node even if it is a login node.")
 ]

@@ -92,7 +92,7 @@ def command(
     from mpigraft.request import RunSpec, asked_for, read_site
     from mpigraft.selection import examine_subject
 
-    engine = {key: getattr(spec, key) for key in asked.given & {"engine", "engine_options"}}
+    engine = {"engine": spec.engine or None, "engine_option": spec.engine_options or None}
     site = read_site(os.environ).merged(asked_for(RunSpec, engine))
     spec = replace(
         spec, guest=image_of(guest), words=tuple(words or ()),

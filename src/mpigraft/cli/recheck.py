@@ -11,7 +11,7 @@ import typer
 
 from mpigraft.cli import common
 from mpigraft.cli.common import DryRun, Json, flag, option, out, settings, tell
-from mpigraft.cli.options import Agent, Here, Hostfile, Hosts
+from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand
 from mpigraft.core.errors import (
     CheckFailed,
     LaunchFailed,
@@ -46,7 +46,7 @@ def command(
     accept: Annotated[bool, flag(ACCEPT, "--accept")] = False,
     hosts: Hosts = "",
     hostfile: Hostfile = "",
-    agent: Agent = "",
+    ssh_command: SshCommand = "",
     here: Here = False,
     junit: Annotated[
         Path | None, option("FILE", "Write the curves as JUnit XML, for a pipeline.", False)
@@ -83,7 +83,7 @@ def command(
     task = Task(
         spec=_spec(store, reference, machine, minutes),
         part=JobPart(
-            common.find_nodes(hosts, hostfile, agent),
+            common.find_nodes(hosts, hostfile, ssh_command),
             deadline=deadline,
             locked=not ignore_lock,
             apart=bool(reference),

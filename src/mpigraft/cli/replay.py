@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import Machine
 
 NOT_HERE = (
-    "image", "stack", "programs", "ranks", "engine", "engine_options", "replace", "bind", "stdin",
+    "image", "stack", "programs", "ranks", "engine", "engine_option", "replace", "bind", "stdin",
 )  # fmt: skip
 MOST_GAPS = 1e6  # that mpigraft-replay takes
 

@@ -22,7 +22,15 @@ from mpigraft.core.model import Better, metric_key
 from mpigraft.core.parsers import parse_toml
 from mpigraft.knowledge import Given
 from mpigraft.request.limits import MOST_LIMIT_S
-from mpigraft.request.options import line_of, option, options_of, read_option, read_settings
+from mpigraft.request.options import (
+    by_key,
+    line_of,
+    option,
+    options_of,
+    read_option,
+    read_settings,
+    with_options,
+)
 
 PRELOADS = ("LD_PRELOAD", "LD_AUDIT")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
@@ -56,7 +64,7 @@ class App:
     files: tuple[str, ...] = option((), '["small.cfg"]')  # inputs that must not change
     env: tuple[str, ...] = option((), '["OMP_PLACES=cores"]', read=read_settings)  # of its ranks
     modules: tuple[str, ...] = option((), '["GROMACS/2024.4"]')  # loaded for its ranks
-    limit_s: float = option(0.0, "600", most=MOST_LIMIT_S)  # of one launch
+    limit_s: float = option(0.0, "600", key="limit", most=MOST_LIMIT_S)  # of one launch
     name: str = option("", '"solver"')
 
     @property
@@ -66,11 +74,11 @@ class App:
     def __str__(self) -> str:
         """Return what follows `--app`: TOML's strings and lists are written as JSON's."""
         usual = App()
-        values = ((key, getattr(self, key)) for key in KEYS)
+        values = ((key, one.value(self), one.value(usual)) for key, one in OPTIONS.items())
         table = (
-            f"{key}={dumps(one, ensure_ascii=False)}"
-            for key, one in values
-            if one != getattr(usual, key)
+            f"{key}={dumps(value, ensure_ascii=False)}"
+            for key, value, default in values
+            if value != default and key != "name"
         )
         return f"{self.name}={{{', '.join(table)}}}"
 
@@ -96,7 +104,7 @@ def _one(value: Any, given: Given) -> App:
     if isinstance(value, App):
         return value
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        table = {key: one for key, one in value.items() if one not in ("", 0.0, [], ())}
+        table = {key: one for key, one in by_key(App, value) if one not in ("", 0.0, [], ())}
         return read_app(value["name"], table, given.place)
     if not isinstance(value, str):
         raise given.unfit("NAME={command = ..., figure = ...}")
@@ -114,8 +122,8 @@ def read_app(name: str, table: Any, place: str) -> App:
         raise UsageError.of("app-name-invalid", place=place, name=name)
     if not isinstance(table, Mapping):
         raise UsageError.of("app-not-table", place=place)
-    values = {key: read_option(options_of(App), key, value, place) for key, value in table.items()}
-    app = App(**{**values, "name": name})
+    values = {key: read_option(OPTIONS, key, value, place) for key, value in table.items()}
+    app = with_options(App(), {**values, "name": name})
     for problem in _problems(app):
         raise UsageError.of("app-incomplete", place=place, problem=problem)
     return app
@@ -171,8 +179,8 @@ def read_app_lines(tables: Mapping[str, Any], text: str, path: Path, after: int)
         line = line_of(name, text, "app", after)
         for key, value in table.items() if isinstance(table, dict) else ():
             below = line_of(key, text, after=line)
-            read_option(options_of(App), key, value, f"{path}:{below}")
+            read_option(OPTIONS, key, value, f"{path}:{below}")
         read_app(name, table, f"{path}:{line}: app.{name}")
 
 
-KEYS = tuple(key for key in options_of(App) if key != "name")
+OPTIONS = options_of(App)

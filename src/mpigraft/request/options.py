@@ -134,6 +134,12 @@ def given_values(values: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in values.items() if value not in (None, [], ())}
 
 
+def by_key(kind: type, stored: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a stored request by their keys: a store has the names of the fields."""
+    keys = {one.field.name: key for key, one in options_of(kind).items()}
+    return ((keys.get(name, name), value) for name, value in stored.items())
+
+
 def with_options(request: Spec, values: Mapping[str, object]) -> Spec:
     """Give a request other values, by key, also in its parts."""
     kind: Any = type(request)

@@ -6,7 +6,7 @@ of that its users may change.
     transport = "ofi-lnx"
     bind = ["/scratch"]
     env = { FI_LOG_LEVEL = "warn" }
-    engine_options = { apptainer = ["--nv"] }
+    engine_option = { apptainer = ["--nv"] }
 
     [bench]
     osu = ["/apps/osu-7.4"]
@@ -84,8 +84,8 @@ class Site:
         spec = replace(spec, osu=spec.osu or self.osu, imb=spec.imb or self.imb)
         if not spec.image:
             return spec
-        own = {key: getattr(spec, key) or None for key in ("engine", "engine_options", "bind")}
-        job = self.merged(asked_for(RunSpec, own))
+        own = {"engine": spec.engine, "engine_option": spec.engine_options, "bind": spec.bind}
+        job = self.merged(asked_for(RunSpec, {key: value or None for key, value in own.items()}))
         here = (b for b in job.binds if b in spec.bind or Path(b.partition(":")[0]).exists())
         return replace(spec, engine=job.engine, engine_options=job.engine_options, bind=tuple(here))
 
@@ -123,7 +123,7 @@ class Site:
             if key not in given:
                 changes[key] = one.value(self.run)
                 continue
-            if key == "engine_options":
+            if key == "engine_option":
                 value = read_option(RUN, key, list(value), COMMAND_LINE)
             if key in self.fixed and (key not in own or value != site_value):
                 self._refuse(key)

@@ -22,6 +22,7 @@ from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limi
 from mpigraft.request.options import (
     COMMAND_LINE,
     Asked,
+    by_key,
     given_values,
     line_of,
     option,
@@ -30,6 +31,7 @@ from mpigraft.request.options import (
     read_option,
     read_settings,
     settings_of,
+    with_options,
 )
 
 USUAL_MAX_SIZE = 4 << 20  # bytes of a message: mpigraft-bench's own
@@ -54,7 +56,7 @@ def _mpis(given: Given) -> tuple[str, ...]:
 
 def _looks(given: Given) -> tuple[int, ...]:
     """Read numbers, of a command line in one word: `9,14,20`."""
-    if given.place != "--looks" or not isinstance(given.value, str):
+    if given.place != "--stop-early-at" or not isinstance(given.value, str):
         return given.several(int)
     words = given.value.split(",")
     if not all(word.isascii() and word.isdecimal() and len(word) <= 6 for word in words):
@@ -142,14 +144,15 @@ class CampaignSpec:
         "guest's own MPI); repeatable.",
     )  # fmt: skip
     engine: str = as_job("engine", "")
-    engine_options: tuple[str, ...] = as_job("engine_options", ())
+    engine_options: tuple[str, ...] = as_job("engine_option", ())
     bind: tuple[str, ...] = as_job("bind", (), example='["/scratch", "/data:/data:ro"]')
     rounds: int = option(
         0, "10", most=MOST_ROUNDS, metavar="N", usual="10, with --quick 6",
         help="Rounds to measure; fewer than 6 decide nothing.",
     )  # fmt: skip
     looks: tuple[int, ...] = option(
-        (), "[9, 14, 20]", most=MAX_COUNT, read=_looks, joined=True, metavar="N,N,N", usual="none",
+        (), "[9, 14, 20]", key="stop_early_at", most=MAX_COUNT, read=_looks, joined=True,
+        metavar="N,N,N", usual="none",
         help="Test the curves after these rounds, and stop early once all are decided: 9,14,20.",
     )  # fmt: skip
     baseline: str = option(
@@ -160,23 +163,23 @@ class CampaignSpec:
         help="Memory of messages: host, cuda or rocm.",
     )  # fmt: skip
     min_size: int = option(
-        1, "1", flag="--min", most=LARGEST, size=True, metavar="BYTES", usual="1",
+        1, "1", key="min", most=LARGEST, size=True, metavar="BYTES", usual="1",
         help="Smallest message.",
     )  # fmt: skip
     max_size: int = option(
-        0, '"4MiB"', flag="--max", most=LARGEST, size=True, metavar="BYTES",
+        0, '"4MiB"', key="max", most=LARGEST, size=True, metavar="BYTES",
         usual="4MiB, with --quick 1MiB", help="Largest message: 65536, 4GiB.",
     )  # fmt: skip
     budget_ms: float = option(
-        0.0, "20", flag="--budget", most=MOST_BUDGET_MS, metavar="MS", usual="20, with --quick 8",
-        help="Measure each size for this many milliseconds.",
+        0.0, "20", key="ms_per_size", most=MOST_BUDGET_MS, metavar="MS",
+        usual="20, with --quick 8", help="Measure each size for this many milliseconds.",
     )  # fmt: skip
     limit_s: float = option(
-        0.0, "60", flag="--limit", most=MOST_LIMIT_S, metavar="SECONDS",
-        usual="from sizes and budget", help="Kill a launch after this many seconds.",
+        0.0, "60", key="limit", most=MOST_LIMIT_S, metavar="SECONDS",
+        usual="from --ms-per-size", help="Kill a launch after this many seconds.",
     )  # fmt: skip
     limits: tuple[str, ...] = option(  # before limit_s
-        (), '{ osu = 300, "osu:alltoall" = 900 }', flag="--limit-of", read=read_limits,
+        (), '{ osu = 300, "osu:alltoall" = 900 }', key="limit_of", read=read_limits,
         metavar="NAME=SECONDS", usual="none",
         help="The same for a suite or a benchmark: osu=300, osu:alltoall=900; repeatable.",
     )  # fmt: skip
@@ -193,7 +196,7 @@ class CampaignSpec:
         help="prebuilt: use the benchmarks of this package; mpicc: build them here.",
     )  # fmt: skip
     like: str = option(
-        "itself", '"osu"', words=("itself", "osu"), metavar="SUITE", usual="none",
+        "itself", '"osu"', key="timing", words=("itself", "osu"), metavar="SUITE", usual="none",
         help="osu: time and average as the OSU benchmarks do, to compare with published figures.",
     )  # fmt: skip
     validate: bool = option(
@@ -240,11 +243,14 @@ AXES = tuple(key for key, one in options_of(CampaignSpec).items() if one.rules.a
 
 
 def spec_from(table: Mapping[str, Any], source: str, *, stored: bool = False) -> CampaignSpec:
-    """Read a table whose keys are the fields of CampaignSpec. Raises UsageError, which names
+    """Read a table whose keys are the options of CampaignSpec. Raises UsageError, which names
     `source`. In a `stored` plan, 0 is a default."""
     options = options_of(CampaignSpec)
     values = {
-        key: read_option(options, key, value, source, stored=stored) for key, value in table.items()
+        options[key].field.name if key in options else key: read_option(
+            options, key, value, source, stored=stored
+        )
+        for key, value in table.items()
     }
     if axis := _axis_beside_layout(table):
         raise UsageError.of(
@@ -257,7 +263,7 @@ def spec_from(table: Mapping[str, Any], source: str, *, stored: bool = False) ->
 
 def stored_spec(table: Mapping[str, Any], source: str) -> CampaignSpec:
     """Read the spec that a store keeps, by the names of an older version too; see `spec_from`."""
-    values = {"env" if key == "set" else key: value for key, value in table.items()}
+    values = {"env" if key == "set" else key: value for key, value in by_key(CampaignSpec, table)}
     if "guest" in values:
         values["guest"] = ["container" if one == "own" else one for one in values["guest"]]
     return spec_from(values, source, stored=True)
@@ -322,8 +328,9 @@ def override_spec(file: CampaignSpec, asked: Asked[CampaignSpec]) -> CampaignSpe
         file = dataclasses.replace(file, layout=())
     elif spec.layout:
         file = dataclasses.replace(file, **{key: getattr(none, key) for key in AXES})
-    own = {name: getattr(spec, name) for name in asked.given}
+    options = options_of(CampaignSpec)
+    own = {key: options[key].value(spec) for key in asked.given}
     if spec.app:  # beside those of the file, and before one of the same name
         names = {app.name for app in spec.app}
         own["app"] = (*(app for app in file.app if app.name not in names), *spec.app)
-    return dataclasses.replace(file, **own)
+    return with_options(file, own)

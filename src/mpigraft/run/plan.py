@@ -151,7 +151,9 @@ def plan_job(
         every = ((program, subject.command), *zip(more, subject.others, strict=True))
         choice = _on_host(spec, machine, every, passed)
     where = spec.where
-    nodes = find_allocation(environ, hosts=where.hosts, hostfile=where.hostfile, agent=where.agent)
+    nodes = find_allocation(
+        environ, hosts=where.hosts, hostfile=where.hostfile, ssh_command=where.ssh_command
+    )
     layout, others = decide_layout(where, machine.cpu.cores, nodes, environ)
     places = placement_for(layout, machine, nodes)
     plan = choice.plan
@@ -308,7 +310,7 @@ def decision_lines(job: Job) -> Iterator[DecisionLine]:
             )
         yield DecisionLine("engine", graft.engine, spec.source("engine"))
         if graft.options:
-            by_whom = spec.source("engine_options", default="environment")
+            by_whom = spec.source("engine_option", default="environment")
             yield DecisionLine("engine options", shlex.join(graft.options), by_whom)
         yield DecisionLine("replaced", graft.replace, spec.source("replace"))
         yield DecisionLine("graft", str(graft_folder(graft)), "plan")

@@ -116,9 +116,9 @@ def test_the_last_look_is_the_end(
         (0, (20,), "one look, at the end"),
         (20, (20,), "one look, at the end"),
         (0, (8, 20), "the first look is after 8 rounds"),
-        (0, (9, 9, 20), "--looks 9,9,20 is not an ascending list$"),
-        (0, (14, 9), "--looks 14,9 is not an ascending list$"),
-        (10, (9, 14, 20), "--looks 9,14,20 is not an ascending list within 10 rounds$"),
+        (0, (9, 9, 20), "--stop-early-at 9,9,20 is not an ascending list$"),
+        (0, (14, 9), "--stop-early-at 14,9 is not an ascending list$"),
+        (10, (9, 14, 20), "--stop-early-at 9,14,20 is not an ascending list within 10 rounds$"),
         (
             0,
             (9, 40),

@@ -278,7 +278,7 @@ def test_the_help_of_bench_says_what_is_measured() -> None:
     assert budgets in text
 
 
-@pytest.mark.parametrize("flag", ["--min", "--max", "--rounds", "--budget", "--limit"])
+@pytest.mark.parametrize("flag", ["--min", "--max", "--rounds", "--ms-per-size", "--limit"])
 def test_a_flag_of_0_is_refused_and_not_ignored(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ JOB_COMMANDS = {
     "profile": set(),
     "record": set(),
     "replay": {
-        "image", "stack", "programs", "ranks", "engine", "engine_options", "replace", "bind",
+        "image", "stack", "programs", "ranks", "engine", "engine_option", "replace", "bind",
         "stdin",
     },
 }  # fmt: skip
@@ -39,7 +39,7 @@ def test_bench_has_the_options_of_a_campaign_with_those_of_nodes_between() -> No
     command = get_command(load(["bench"])).commands["bench"]  # type: ignore[attr-defined]
     names = [one.name for one in command.params]
     at = names.index("launcher") + 1
-    assert names[at : at + 3] == ["hosts", "hostfile", "agent"]
+    assert names[at : at + 3] == ["hosts", "hostfile", "ssh_command"]
     assert [one for one in names if one in options_of(CampaignSpec)] == [*options_of(CampaignSpec)]
 
 
@@ -49,12 +49,13 @@ def test_a_request_of_words_is_read() -> None:
         return asked
 
     none = dict.fromkeys(options_of(CampaignSpec))
-    typed = {"looks": "9,14", "max_size": "4KiB", "threads": [2], "validate": False}
+    typed = {"stop_early_at": "9,14", "max": "4KiB", "threads": [2], "validate": False}
     spec = CampaignSpec(looks=(9, 14), max_size=4096, threads=(2,), validate=False)
     assert command(**none | typed) == Asked(spec, frozenset(typed))
-    with pytest.raises(UsageError, match="looks"):
-        command(**none | {"looks": "9;14"})
-    assert [*option_words(spec, ["max_size", "threads", "validate"])] == ["--looks", "9,14"]
+    with pytest.raises(UsageError, match="--stop-early-at"):
+        command(**none | {"stop_early_at": "9;14"})
+    flag = options_of(CampaignSpec)["stop_early_at"].flag
+    assert [*option_words(spec, ["max", "threads", "validate"])] == [flag, "9,14"]
 
 
 def test_a_command_gets_the_request_that_was_typed() -> None:

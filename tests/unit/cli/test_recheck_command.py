@@ -107,7 +107,7 @@ def test_an_accepted_campaign_is_the_good_state_and_a_pass_is_not(site: Site) ->
 
 
 def test_nodes_may_be_reached_by_an_agent(site: Site) -> None:
-    site.run("recheck", "--accept", "--hosts", "n1,n2", "--agent", "/bin/true")
+    site.run("recheck", "--accept", "--hosts", "n1,n2", "--ssh-command", "/bin/true")
     assert site.tasks
     assert site.tasks[0].part.nodes.hosts == ("n1", "n2")
     assert site.tasks[0].part.nodes.agent == "/bin/true"

@@ -149,10 +149,10 @@ def test_an_address_that_no_launcher_takes_is_refused() -> None:
 def test_an_agent_is_a_program_and_is_reported_even_for_one_host(tmp_path: Path) -> None:
     agent = tmp_path / "enter"
     agent.write_text("#!/bin/sh\n")
-    with pytest.raises(MissingError, match="--agent"):
-        find_allocation({}, agent=str(agent))
+    with pytest.raises(MissingError, match="--ssh-command"):
+        find_allocation({}, ssh_command=str(agent))
     agent.chmod(0o755)
-    found = find_allocation({"PATH": str(tmp_path)}, agent="enter", hosts="n1")
+    found = find_allocation({"PATH": str(tmp_path)}, ssh_command="enter", hosts="n1")
     assert (found.agent, found.here) == (str(agent), False)
 
 

@@ -44,7 +44,7 @@ def test_what_was_requested_is_said_and_defaults_are_not() -> None:
     }  # fmt: skip
     due = (
         "mpigraft bench --benchmark latency --layout 1x2 --mpi openmpi --mpi mpich "
-        "--env 'FI_TCP_IFACE=a b' --rounds 20 --max 1024 --budget 12.5 --no-validate"
+        "--env 'FI_TCP_IFACE=a b' --rounds 20 --max 1024 --ms-per-size 12.5 --no-validate"
     )
     assert again(planned(wish)) == shlex.split(due)
 

@@ -39,19 +39,19 @@ def read(folder: Path, text: str) -> CampaignSpec:
 
 
 def test_a_campaign_file_has_a_table_of_them_and_flags_take_its_place(tmp_path: Path) -> None:
-    spec = read(tmp_path, '[limits]\nosu = 120\n"osu:alltoall" = 0.5\n')
+    spec = read(tmp_path, '[limit_of]\nosu = 120\n"osu:alltoall" = 0.5\n')
     assert spec.limits == ("osu=120", "osu:alltoall=0.5")
-    assert override_spec(spec, asked_campaign({"limits": ["imb=9"]})).limits == ("imb=9",)
+    assert override_spec(spec, asked_campaign({"limit_of": ["imb=9"]})).limits == ("imb=9",)
     assert list(option_words(spec))[:2] == ["--limit-of", "osu=120"]
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "true", '"x"', "[1]", "1e10"])
 def test_what_is_no_number_of_seconds_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
-    with pytest.raises(UsageError, match=r"c\.toml:2: limits"):
-        read(tmp_path, f"\nlimits = {{ osu = {value} }}\n")
+    with pytest.raises(UsageError, match=r"c\.toml:2: limit_of"):
+        read(tmp_path, f"\nlimit_of = {{ osu = {value} }}\n")
 
 
 @pytest.mark.parametrize("word", ["osu", "osu=", "=3", "osu=x", "osu=0"])
 def test_a_flag_that_is_no_limit_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="--limit-of"):
-        asked_campaign({"limits": [word]})
+        asked_campaign({"limit_of": [word]})

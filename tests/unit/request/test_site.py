@@ -108,12 +108,12 @@ def test_a_fixed_mpi_is_not_left_out_either(tmp_path: Path) -> None:
         ("[run]\nmpi = []\n", ":2: mpi must be a text, or a list of texts"),
         ('[run]\nmpi = ["a", "a"]\n', ":2: mpi must be a text, or a list of texts, each once"),
         ('[run]\nmpi = ["a", ""]\n', ":2: mpi must be a text"),
-        ('[run]\nengine_options = ["nv"]\n', ":2: engine_options = ['nv'] is not a list"),
-        ('[run]\nengine_options = { docker = ["--nv"] }\n', ":2: no engine 'docker'"),
-        ('[run]\nengine_options = { none = ["--nv"] }\n', ":2: no engine 'none'"),
-        ('[run]\nengine_options = { podman = "--nv" }\n', ":2: podman must be a list of texts"),
-        ('[run]\n[run.engine_options]\npodman = ["nv"]\n', ":2: podman = ['nv'] is not a list"),
-        ('[run]\nengine_options = { bwrap = ["-a", "--"] }\n', ":2: bwrap = ['-a', '--'] is not"),
+        ('[run]\nengine_option = ["nv"]\n', ":2: engine_option = ['nv'] is not a list"),
+        ('[run]\nengine_option = { docker = ["--nv"] }\n', ":2: no engine 'docker'"),
+        ('[run]\nengine_option = { none = ["--nv"] }\n', ":2: no engine 'none'"),
+        ('[run]\nengine_option = { podman = "--nv" }\n', ":2: podman must be a list of texts"),
+        ('[run]\n[run.engine_option]\npodman = ["nv"]\n', ":2: podman = ['nv'] is not a list"),
+        ('[run]\nengine_option = { bwrap = ["-a", "--"] }\n', ":2: bwrap = ['-a', '--'] is not"),
         ('[images]\ngromacs = "apps/g.sif"\n', ":2: gromacs must be an absolute path"),
         ("[images]\ngromacs = 5\n", ":2: gromacs must be an absolute path"),
         ('[images]\n"a/b" = "/g.sif"\n', "'a/b' cannot be an image's alias"),
@@ -150,17 +150,17 @@ def test_a_list_of_mpis_is_the_sites_and_a_flag_goes_over_it(tmp_path: Path) -> 
 
 
 def test_options_of_engines_come_as_they_are_written(tmp_path: Path) -> None:
-    text = '[run.engine_options]\napptainer = ["--nv"]\npodman = ["--ulimit", "nofile=1:2"]\n'
+    text = '[run.engine_option]\napptainer = ["--nv"]\npodman = ["--ulimit", "nofile=1:2"]\n'
     found = read(tmp_path, text)
     due = ("apptainer=--nv", "podman=--ulimit", "podman=nofile=1:2")
     assert merged(found).engine_options == due
-    assert merged(found, engine_options=["--rocm"]).engine_options == (*due, "--rocm")
+    assert merged(found, engine_option=["--rocm"]).engine_options == (*due, "--rocm")
     with pytest.raises(UsageError, match=r"--engine-option = \['rocm'\] is not a list of options"):
-        merged(found, engine_options=["rocm"])
+        merged(found, engine_option=["rocm"])
 
 
 def test_a_campaign_in_a_container_has_the_sites_engine_and_its_options(tmp_path: Path) -> None:
-    text = '[run]\nengine = "podman"\nengine_options = { podman = ["--ulimit", "host"] }\n'
+    text = '[run]\nengine = "podman"\nengine_option = { podman = ["--ulimit", "host"] }\n'
     found = read(tmp_path, text)
     spec = found.with_defaults(CampaignSpec(image="app.sif", engine_options=("--privileged",)))
     assert spec.engine == "podman"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import DOTTED
 from mpigraft.core.serialize import canonical
+from mpigraft.request.options import options_of
 from mpigraft.request.spec import (
     CampaignSpec,
     asked_campaign,
@@ -39,8 +40,8 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
         mpi = ["openmpi", "mpich@5.0.2"]
         transport = "ofi-tcp"
         rounds = 20
-        budget_ms = 5
-        like = "osu"
+        ms_per_size = 5
+        timing = "osu"
         [env]
         FI_TCP_IFACE = "lo"
         """,
@@ -68,19 +69,19 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
         ("rounds = 10_001", "rounds is 10001\nwhat to do: .* at most 10,000"),
         ("rounds = 99999999999", "rounds is 99999999999"),
         ("seed = 9223372036854775808", "seed is 9223372036854775808"),
-        ("max_size = 1e6", "max_size must be a whole number"),
-        ("max_size = 5_000_000_000_000", "at most 4,398,046,511,104"),
-        ("max_size = '5TiB'", "max_size is 5497558138880\nwhat to do: .* at most 4,398,"),
-        ("max_size = '4GB'", "max_size must be a number of bytes, not '4GB'\nwhat to do: .*4MiB"),
-        ("max_size = '0K'", "max_size is 0\nwhat to do: give a number above 0"),
-        ("min_size = ''", "min_size must be a number of bytes, not ''"),
-        ("min_size = " + 5000 * "9", "not a TOML file"),
+        ("max = 1e6", "max must be a whole number"),
+        ("max = 5_000_000_000_000", "at most 4,398,046,511,104"),
+        ("max = '5TiB'", "max is 5497558138880\nwhat to do: .* at most 4,398,"),
+        ("max = '4GB'", "max must be a number of bytes, not '4GB'\nwhat to do: .*4MiB"),
+        ("max = '0K'", "max is 0\nwhat to do: give a number above 0"),
+        ("min = ''", "min must be a number of bytes, not ''"),
+        ("min = " + 5000 * "9", "not a TOML file"),
         ("x = " + 3000 * "[" + 3000 * "]", "not a TOML file"),
-        ("budget_ms = nan", "budget_ms is nan"),
-        ("budget_ms = inf", "budget_ms is inf"),
-        ("limit_s = inf", "limit_s is inf"),
-        ("\nlimit_s = -nan", "toml:2: limit_s is"),
-        ("\nlimit_s = 0", "toml:2: limit_s is 0"),
+        ("ms_per_size = nan", "ms_per_size is nan"),
+        ("ms_per_size = inf", "ms_per_size is inf"),
+        ("limit = inf", "limit is inf"),
+        ("\nlimit = -nan", "toml:2: limit is"),
+        ("\nlimit = 0", "toml:2: limit is 0"),
         ("rounds = 0", "toml:1: rounds is 0"),
         ("[env]\nA = 1\n'B' = true", "toml:3: env.B must be a text or a number, not true"),
         ("B = 1\n[env]\nB = [1]", "toml:1: unknown key"),
@@ -155,7 +156,7 @@ def test_flags_are_laid_over_the_file() -> None:
 
 def test_flags_undo_what_a_file_says() -> None:
     file = CampaignSpec(validate=False, quick=True, buffers="cuda", min_size=8)
-    back = {"validate": True, "quick": False, "buffers": "host", "min_size": 1}
+    back = {"validate": True, "quick": False, "buffers": "host", "min": 1}
     assert override_spec(file, asked_campaign(back)) == CampaignSpec()
     assert override_spec(file, asked_campaign(dict.fromkeys(back))) == file
     assert override_spec(file, asked_campaign({"mpi": [], "env": ()})) == file
@@ -164,15 +165,15 @@ def test_flags_undo_what_a_file_says() -> None:
 @pytest.mark.parametrize(
     ("key", "flag"),
     [
-        ("min_size", "--min"),
-        ("max_size", "--max"),
+        ("min", "--min"),
+        ("max", "--max"),
         ("rounds", "--rounds"),
-        ("budget_ms", "--budget"),
-        ("limit_s", "--limit"),
+        ("ms_per_size", "--ms-per-size"),
+        ("limit", "--limit"),
     ],
 )
 def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None:
-    for number in (0, 0.0, -1) if key in ("budget_ms", "limit_s") else (0, -1):
+    for number in (0, 0.0, -1) if key in ("ms_per_size", "limit") else (0, -1):
         with pytest.raises(UsageError, match=f"^{flag} is {number:g}\n") as caught:
             asked_campaign({key: number})
         assert "command line" not in str(caught.value)
@@ -184,8 +185,8 @@ def test_a_flag_of_0_or_less_is_refused_by_its_name(key: str, flag: str) -> None
 )
 def test_sizes_have_units(tmp_path: Path, text: str, size: int) -> None:
     """As mpigraft-bench reads them, by 1024; the same in a file and on the command line."""
-    assert read_spec(written(tmp_path, f"max_size = '{text}'\n")).max_size == size
-    assert asked_campaign({"max_size": text}).value.max_size == size
+    assert read_spec(written(tmp_path, f"max = '{text}'\n")).max_size == size
+    assert asked_campaign({"max": text}).value.max_size == size
 
 
 def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:
@@ -214,8 +215,23 @@ words = st.text(min_size=1, max_size=8)
 def test_a_stored_spec_comes_back_the_same(
     mpi: tuple[str, ...], rounds: int, budget: float, quick: bool
 ) -> None:
-    spec = CampaignSpec(mpi=mpi, rounds=rounds, budget_ms=budget, quick=quick)
+    spec = CampaignSpec(
+        mpi=mpi, rounds=rounds, budget_ms=budget, quick=quick, looks=(9, 14), like="osu",
+        min_size=8, max_size=64, limit_s=60.0, limits=("osu=9",), engine_options=("--nv",),
+    )  # fmt: skip
     assert stored_spec(json.loads(canonical(spec)), "stored") == spec
+
+
+def test_keys_of_a_campaign_file_are_the_names_of_the_flags_of_bench() -> None:
+    for key, one in options_of(CampaignSpec).items():
+        first = (one.rules.names or (one.flag,))[0]
+        assert first.partition("/")[0].removeprefix("--").replace("-", "_") == key
+
+
+@pytest.mark.parametrize("key", ["budget_ms", "looks", "like", "limit_s", "max_size", "limits"])
+def test_a_campaign_file_has_no_names_of_fields(tmp_path: Path, key: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown key '{key}'"):
+        read_spec(written(tmp_path, f"{key} = 9\n"))
 
 
 def test_a_stored_request_of_an_older_version_is_read() -> None:

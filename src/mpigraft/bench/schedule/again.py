@@ -16,7 +16,7 @@ from mpigraft.native import ALONE
 from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec, option_words, stored_spec
 
 # What `benchmark_command` adds itself, and what a new campaign names or draws anew.
-CHANGED = ("name", "benchmark", "seed", "limit_s", "quick", "layout", "nodes", "ranks_per_node")
+CHANGED = ("name", "benchmark", "seed", "limit", "quick", "layout", "nodes", "ranks_per_node")
 AXES = ("threads", "map_by", "bind_to", "gpus")  # a layout's key has them
 
 

@@ -36,14 +36,15 @@ THIS_HOST = Allocation((os.uname().nodename,), "this host", here=True)
 
 
 def find_allocation(
-    environ: Mapping[str, str], *, hosts: str = "", hostfile: str = "", agent: str = ""
+    environ: Mapping[str, str], *, hosts: str = "", hostfile: str = "", ssh_command: str = ""
 ) -> Allocation:
     """Find the nodes to use: of `hosts` (`n1,n[3-5]`) or `hostfile`, else of the Slurm, PBS or Flux
-    allocation that `environ` names, else this host. `agent` is a program used like ssh.
+    allocation that `environ` names, else this host. `ssh_command` is a program to use
+    instead of ssh.
 
     Hosts that a user names out of an allocation keep its scheduler and job. Names of other hosts
     are given to launchers as they are, since each node may resolve a name in its own way.
-    Raises UsageError for what cannot be read, MissingError for an agent that is not there and a
+    Raises UsageError for what cannot be read, MissingError for a program that is not there and a
     Flux that does not answer.
     """
     if hosts and hostfile:
@@ -52,7 +53,7 @@ def find_allocation(
     if hosts or hostfile:
         named = _unique(expand(hosts, "--hosts")) if hosts else read_hostfile(Path(hostfile))
         allocation = _named(named, "--hosts" if hosts else hostfile, allocation)
-    return _reached_by(allocation, agent, environ) if agent else allocation
+    return _reached_by(allocation, ssh_command, environ) if ssh_command else allocation
 
 
 def _named(names: tuple[str, ...], source: str, granted: Allocation) -> Allocation:
@@ -70,10 +71,10 @@ def _named(names: tuple[str, ...], source: str, granted: Allocation) -> Allocati
     return Allocation(hosts, source, here=hosts == THIS_HOST.hosts)
 
 
-def _reached_by(allocation: Allocation, agent: str, environ: Mapping[str, str]) -> Allocation:
-    path = shutil.which(agent, path=environ.get("PATH", os.defpath))
+def _reached_by(allocation: Allocation, program: str, environ: Mapping[str, str]) -> Allocation:
+    path = shutil.which(program, path=environ.get("PATH", os.defpath))
     if path is None:
-        raise MissingError.of("agent-missing", agent=agent)
+        raise MissingError.of("ssh-command-missing", program=program)
     return replace(allocation, agent=str(Path(path).absolute()), here=False)
 
 

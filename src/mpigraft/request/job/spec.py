@@ -80,7 +80,7 @@ class JobPlacement:
         "", '"nodes.txt"', metavar="FILE", help="File with a node's name on each line.",
         usual=False,
     )  # fmt: skip
-    agent: str = option(
+    ssh_command: str = option(
         "", '"blaunch"', metavar="PROGRAM", help="Program to use instead of ssh.", usual=False,
     )  # fmt: skip
     others: tuple[MpmdProgram, ...] = ()
@@ -130,7 +130,7 @@ class RunSpec:
         help="Container engine to use: apptainer, podman, charliecloud, bwrap or none.",
     )  # fmt: skip
     engine_options: tuple[str, ...] = option(  # `--nv` or `apptainer=--nv`
-        (), '{ apptainer = ["--nv"] }', flag="--engine-option", site=True, plural=True,
+        (), '{ apptainer = ["--nv"] }', key="engine_option", site=True, plural=True,
         read=read_engine_options, metavar="[ENGINE=]WORD", usual="the site's",
         help="Option of the engine itself: --engine-option=--nv; repeatable.",
     )  # fmt: skip
@@ -196,7 +196,7 @@ def as_job(key: str, default: Any, **rules: Any) -> Any:
     job = options_of(RunSpec)[key].rules
     return field(
         default=default,
-        metadata={"rules": replace(job, key="", site=False, plural=False, **rules)},
+        metadata={"rules": replace(job, site=False, plural=False, **rules)},
     )
 
 
@@ -210,7 +210,7 @@ class GraftSpec:
         "", '"openmpi"', metavar="SPEC", help="Host MPI to graft: openmpi, mpich@5, a path.",
     )  # fmt: skip
     engine: str = as_job("engine", "")
-    engine_options: tuple[str, ...] = as_job("engine_options", ())
+    engine_options: tuple[str, ...] = as_job("engine_option", ())
     programs: tuple[str, ...] = option(
         (), '["/usr/bin/app"]', flag="--program", metavar="PATH", usual="all",
         help="Program inside the guest; repeatable.",
