@@ -116,7 +116,7 @@ def test_a_command_takes_some_options_and_shows_another_default() -> None:
     [
         "check x --machine=", "plan x --mpi y -o=", "run --hostfile= -- x", "bench --matrix=",
         "run --image= -- x", "plan x --mpi=", "run --engine= -- x", "bench --mpi=x --mpi=",
-        "bench --looks=", "inject x --transport=", "layout --hosts=",
+        "bench --stop-early-at=", "inject x --transport=", "layout --hosts=",
     ],
 )  # fmt: skip
 def test_an_empty_value_is_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
