@@ -165,7 +165,7 @@ def test_a_rank_takes_no_more_memory_than_its_budget(
     program = ("--", programs["mpich@5"], "unlike")
     record = tmp_path / "it.record"
     taken = []
-    for command in (("run",), ("record", "--budget", budget, "-o", record)):
+    for command in (("run",), ("record", "--budget", f"{budget}M", "-o", record)):
         ran = start(*command, *words, *program)
         assert ran.returncode == 0, ran.stderr
         taken.append(int(ran.stdout.split("peak ")[1].split()[0]) / 1024)

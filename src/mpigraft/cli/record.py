@@ -11,12 +11,15 @@ from mpigraft.cli.common import DryRun, option, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.cli.profile import no_return, refuse_place
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
+from mpigraft.knowledge import Given, Rules
 from mpigraft.request import Asked, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.run import Job
 
 CONTEXT = job.CONTEXT
+MIB = 1 << 20
+MOST_BUDGET = 4096 * MIB  # that ranks take
 
 
 @takes_request()
@@ -26,7 +29,7 @@ def command(
     output: Annotated[
         Path, option("FILE", "Where the record goes.", "app.record", "--output", "-o")
     ] = Path("app.record"),
-    budget: Annotated[int, option("MIB", "Memory of a rank for its record.", min=1)] = 64,
+    budget: Annotated[str, option("SIZE", "Memory of a rank for its record: 256MiB.")] = "64MiB",
     asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:
@@ -42,7 +45,7 @@ def command(
     """
 
     refuse_place(output)
-    tracing = ("record", f"budget={budget}")
+    tracing = ("record", f"budget={budget_mib(budget)}")
     planned = job.decide_job(job.requested_job(asked, program, "record"), tracing)
     if dry_run:
         from mpigraft.run import job_script
@@ -62,6 +65,18 @@ def command(
         return code or MissingError.exit_code
     tell(f"mpigraft: the record is in {output}: {len(data)} bytes")
     return code
+
+
+def budget_mib(text: str) -> int:
+    """Read --budget, in MiB. Raises UsageError."""
+    rules = Rules(size=True, most=MOST_BUDGET, example='"256MiB"')
+    given = Given("budget", text, int, rules, named="--budget")
+    budget = int(given.read())
+    if budget < MIB:
+        raise UsageError.of(
+            "value-range", place=given.named, value=budget, least=f"from {MIB:,}", most=MOST_BUDGET
+        )
+    return -(-budget // MIB)
 
 
 def _collect(planned: Job, folder: Path) -> bytes | None:

@@ -1,11 +1,14 @@
-"""Numbers as a person reads them, the same in every text: bytes, ratios, intervals, counts."""
+"""Numbers as a person reads them, the same in every text: bytes, ratios, intervals, counts; and
+sizes as a person writes them."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 UNITS = ((1 << 30, "GiB", "G"), (1 << 20, "MiB", "M"), (1 << 10, "KiB", "K"))
+SIZE = re.compile(r"(\d{1,18}) ?(?:([KMGT])(?:I?B)?|B)?", re.ASCII | re.IGNORECASE)
 DIGITS = 12  # significant: those after it are of the logarithm, not of the value
 WIDEST = 100.0  # upper over lower bound of an interval that is shown as one
 
@@ -18,6 +21,15 @@ def size(count: int) -> str:
         if count >= unit:
             return f"{count / unit:.4g} {name}" if count * 100 % unit == 0 else f"{count} B"
     return f"{count} B"
+
+
+def read_size(text: str) -> int:
+    """Read bytes: `4194304`, `1K`, `4 MiB`, `4MB`. K, M, G and T are powers of 1024, with
+    or without B or iB: messages are measured at powers of two. Raises ValueError."""
+    match = SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return int(match[1]) << 10 * " KMGT".index((match[2] or " ").upper())
 
 
 def size_span(sizes: Sequence[int]) -> str:

@@ -19,11 +19,12 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.numbers import read_size
 
 Document = Mapping[str, Any]
 Row = TypeVar("Row")
+QUOTE = '"'
 NEVER = r"(?!)()"  # a pattern that matches nothing, with one group
-SIZE = re.compile(r"(\d{1,18}) ?(?:([KMGT])(?:iB)?|B)?", re.ASCII)
 KINDS: Mapping[Any, tuple[Any, str]] = {
     bool: (bool, "true or false"),
     int: (int, "a whole number"),
@@ -207,6 +208,10 @@ class Given:
         """Return the error for a value of the wrong type."""
         example = self.rules.example
         advice = f"for example {self.key} = {example}" if example else ""
+        if self.named.startswith("-"):
+            advice = (
+                "" if example[:1] in "[{" else f"for example {self.named} {example.strip(QUOTE)}"
+            )
         value = as_written(self.value)
         return UsageError.of(
             "value-type", place=self.place, wanted=wanted, value=value, advice=advice
@@ -249,11 +254,11 @@ class Given:
             raise UsageError.of("value-invalid", place=self.place, error=error) from None
 
     def _bytes(self) -> int:
-        """Return bytes of `4194304`, `4M` or `4MiB`: K, M, G and T are powers of 1024."""
-        match = SIZE.fullmatch(self.value)
-        if match is None:
-            raise self.unfit("a number of bytes")
-        return int(match[1]) << 10 * " KMGT".index(match[2] or " ")
+        """Return bytes of a text with a unit."""
+        try:
+            return read_size(self.value)
+        except ValueError:
+            raise self.unfit("a number of bytes, such as 65536, 64K or 4MiB") from None
 
     def _refuse_beyond(self, value: float) -> None:
         most, zero = self.rules.most, self.rules.zero

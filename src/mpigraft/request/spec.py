@@ -163,12 +163,12 @@ class CampaignSpec:
         help="Memory of messages: host, cuda or rocm.",
     )  # fmt: skip
     min_size: int = option(
-        1, "1", key="min", most=LARGEST, size=True, metavar="BYTES", usual="1",
+        1, "1", key="min", most=LARGEST, size=True, metavar="SIZE", usual="1",
         help="Smallest message.",
     )  # fmt: skip
     max_size: int = option(
-        0, '"4MiB"', key="max", most=LARGEST, size=True, metavar="BYTES",
-        usual="4MiB, with --quick 1MiB", help="Largest message: 65536, 4GiB.",
+        0, '"4MiB"', key="max", most=LARGEST, size=True, metavar="SIZE",
+        usual="4MiB, with --quick 1MiB", help="Largest message: 65536, 64K, 4GiB.",
     )  # fmt: skip
     budget_ms: float = option(
         0.0, "20", key="ms_per_size", most=MOST_BUDGET_MS, metavar="MS",

@@ -9,6 +9,7 @@ from typer.main import get_command
 
 from mpigraft.cli.main import load, run_command
 from mpigraft.cli.options import takes_request
+from mpigraft.cli.record import budget_mib
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, CampaignSpec, JobPlacement, RunSpec, asked_campaign, asked_for
 from mpigraft.request.options import option_words, options_of, with_options
@@ -123,3 +124,19 @@ def test_an_empty_value_is_refused(words: str, capsys: pytest.CaptureFixture[str
     """As of a variable of the shell that is not set: what it should name would be another."""
     assert run_command(words.replace("-o=", "-o ").split(" ")) == 2
     assert matches(capsys.readouterr().err, "value-empty")
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"), [("64MiB", 64), ("1M", 1), ("1500K", 2), ("4GB", 4096), ("2097152", 2)]
+)
+def test_memory_for_a_record_is_a_size(text: str, mib: int) -> None:
+    assert budget_mib(text) == mib
+
+
+@pytest.mark.parametrize(("text", "code"), [("8", "value-range"), ("5G", "value-range"),
+                                            ("", "value-type"), ("8X", "value-type")])  # fmt: skip
+def test_a_record_is_given_between_1_mib_and_4_gib(text: str, code: str) -> None:
+    """What is below is a number of MiB, as a rule, and no rank takes more."""
+    with pytest.raises(UsageError, match="--budget") as caught:
+        budget_mib(text)
+    assert caught.value.code == code
