@@ -19,7 +19,7 @@ ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
 $(VENV)/.runtime: dead
 endif
 
-.PHONY: help demo ready study test test-long lint setup natives wheel lock clean dead
+.PHONY: help demo ready study test test-long lint setup natives wheel dist dist-check lock clean dead
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -67,9 +67,19 @@ setup: $(VENV)/.package $(OWN) ## .venv/bin/mpigraft with its C programs, ready 
 natives: $(EVERY) ## the C programs, for each architecture and ABI
 	@:
 
+WHEELS := dist
 wheel: setup natives ## the wheel, C programs and all, into dist/
 	@rm -rf build/lib build/bdist.* # or files that are gone would come along
-	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(WHEELS) .
+
+dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+dist: WHEELS := build/own
+dist: wheel $(VENV)/.dev ## all that is handed out, into dist/: wheels, mpigraft.pyz, SBOM, sums
+	@rm -rf dist
+	@$(BIN)/python tools/release/make.py dist $(WHEELS)/mpigraft-*.whl
+
+dist-check: dist ## make dist again, in a fresh clone, and compare
+	@tools/release/check
 
 lock: ## hash the newest versions of all requirements (needs uv)
 	@tools/lock

