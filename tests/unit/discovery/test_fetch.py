@@ -200,6 +200,37 @@ def test_get_says_which_version_is_untested(
     assert (matches(stderr, "wheel-untested")) == bool(said)
 
 
+def test_get_takes_several_mpis(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    added: list[Path] = []
+    monkeypatch.setattr("mpigraft.discovery.fetch_mpi", lambda family, *_: Path("/x") / family)
+    monkeypatch.setattr("mpigraft.discovery.fetch_openmp", lambda prefix, _: added.append(prefix))
+    with pytest.raises(SystemExit) as ended:
+        main(["get", "intel", "mpich", "intel", "--openmp"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.split() == ["/x/intel", "/x/mpich"]
+    assert added == [Path("/x/intel")]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("openmpi openmp", "family-unknown"),
+        ("openmpi mpich --version 5.0.2", "version-of-several"),
+        ("openmpi mpich --openmp", "openmp-of-intel"),
+    ],
+)
+def test_get_fetches_nothing_where_one_word_is_wrong(
+    words: str, code: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mpigraft.discovery.fetch_mpi", lambda *_: pytest.fail("fetched"))
+    with pytest.raises(SystemExit) as ended:
+        main(["get", *words.split()])
+    assert ended.value.code == 2
+    assert matches(capsys.readouterr().err, code)
+
+
 def test_many_at_once_build_it_once(openmpi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, built = fetch._build, []
 
