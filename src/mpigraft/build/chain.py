@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mpigraft.build.values import BuildHost, BuildRequest, Offer
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Package, PlanTable, Recipe
 
 
@@ -38,7 +39,7 @@ def _check_name(name: str, known: Collection[str], table: PlanTable) -> None:
         if row.id == name:
             raise UsageError.of("package-unneeded", name=name, why=row.why)
     if name not in known:
-        near = suggestion(name, known)
+        near = did_you_mean(name, known)
         raise UsageError.of("package-unknown", name=name, near=near, known=", ".join(sorted(known)))
 
 
@@ -133,11 +134,3 @@ def ordered(chain: Mapping[str, str], packages: Mapping[str, Package]) -> Sequen
         for name in ready:
             del waiting[name]
     return done
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Name what a misspelt word may be; empty where nothing is close."""
-    import difflib  # not for every command
-
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"if you mean {near[0]}, write that; else " if near else ""

@@ -10,7 +10,6 @@ from mpigraft.build.chain import (
     collect,
     needs_of,
     ordered,
-    suggestion,
     usable_offers,
 )
 from mpigraft.build.choice import Chosen, VersionChoice, findings_of
@@ -26,6 +25,7 @@ from mpigraft.build.values import (
 )
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
+from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Compiler, Package, PlanTable, Recipe, version_numbers
 
 __all__ = ["BuildHost", "BuildPlan", "BuildRequest", "BuildStep", "plan_build", "plan_system"]
@@ -168,7 +168,7 @@ def _recipe(name: str, table: PlanTable) -> Recipe:
         if recipe.id == name:
             return recipe
     known = [recipe.id for recipe in table.recipes]
-    near = suggestion(name, known)
+    near = did_you_mean(name, known)
     raise UsageError.of("recipe-unknown", name=name, near=near, known=", ".join(known))
 
 

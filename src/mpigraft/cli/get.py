@@ -8,6 +8,7 @@ import typer
 
 from mpigraft.cli.common import flag, option, out
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,8 @@ def command(
     wanted = list(dict.fromkeys(families))
     for family in wanted:
         if family not in set(Family):
-            raise UsageError.of("family-unknown", family=family, families=", ".join(MPI_OFFERS))
+            near, known = did_you_mean(family, MPI_OFFERS), ", ".join(MPI_OFFERS)
+            raise UsageError.of("family-unknown", family=family, near=near, families=known)
     if version and len(wanted) > 1:
         raise UsageError.of("version-of-several", families=" ".join(wanted))
     if openmp and Family.INTEL not in wanted:

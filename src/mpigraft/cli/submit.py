@@ -13,6 +13,7 @@ import typer
 
 from mpigraft.cli.common import flag, option, out, program, settings, tell, tell_unread
 from mpigraft.core.errors import MissingError, UsageError
+from mpigraft.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
@@ -141,7 +142,10 @@ def find(store: Store, name: str) -> SubmissionRecord:
         raise MissingError.of("no-submission", folder=store.folder)
     if not same:
         names = ", ".join(f"{s.campaign[:8]} ({s.name})" for s in known[-8:]) or "there is none"
-        raise UsageError.of("submission-unknown", name=name, folder=store.folder, names=names)
+        near = did_you_mean(name, (s.name for s in known))
+        raise UsageError.of(
+            "submission-unknown", name=name, folder=store.folder, near=near, names=names
+        )
     return (exact or taken or same)[-1]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 WIDTH = 80  # of a terminal, where nobody says another
@@ -49,6 +49,17 @@ def join_some(texts: Sequence[str], most: int, separator: str = "; ") -> str:
     more = len(texts) - most
     rest = f"{'; ' if separator == '; ' else ' '}and {more} more" if more > 0 else ""
     return separator.join(texts[:most]) + rest
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Ask for the known words that a misspelt one is nearest to, before advice that follows: `did
+    you mean bw, bibw or lat? `. Empty where none is near."""
+    import difflib  # not for every command
+
+    by_case = {one.lower(): one for one in known}
+    near = [by_case[one] for one in difflib.get_close_matches(word.lower(), list(by_case))]
+    words = " or ".join(", ".join(part) for part in (near[:-1], near[-1:]) if part)
+    return f"did you mean {printable(words)}? " if words else ""
 
 
 def fold(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mpigraft.core.errors import CheckFailed, MissingError, MpigraftError, UsageError
 from mpigraft.core.model import EnvRow, Family, GraftPlan, Machine, MpiInstall, Replace, Scope
+from mpigraft.core.text import did_you_mean
 from mpigraft.discovery import fetch_command, is_at, is_place
 from mpigraft.graft import (
     DEFAULT_ENGINES,
@@ -114,7 +115,8 @@ def select_mpis(specs: Sequence[str], mpis: Sequence[MpiInstall]) -> tuple[MpiIn
         if not hits:
             known = ", ".join(m.id for m in mpis) or "none"
             command = fetch_command(spec)
-            fix = f"`{command}` may fetch it" if command else "name one of those"
+            near = did_you_mean(spec, [name for m in mpis for name in (m.family, m.id)])
+            fix = f"`{command}` may fetch it" if command else f"{near}name one of those"
             raise MissingError.of("mpi-missing", spec=spec, known=known, fix=fix)
         chosen.update((m.id, m) for m in hits)
     return tuple(chosen.values())

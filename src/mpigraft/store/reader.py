@@ -33,6 +33,7 @@ from mpigraft.core.model import (
     ValueRow,
 )
 from mpigraft.core.serialize import canonical, revive
+from mpigraft.core.text import did_you_mean
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.store import bounds, file
 from mpigraft.store.contents import Contents, ContentsIndex
@@ -135,11 +136,13 @@ class Store:
             return near[0]
         known_text = ", ".join(f"{c.id[:8]} ({c.name}, {c.created})" for c in (near or known)[-8:])
         problem = "begins the id of several campaigns" if near else "names no campaign"
+        meant = "" if near else did_you_mean(name, (c.name for c in known))
         raise UsageError.of(
             "campaign-not-one",
             name=name,
             problem=problem,
             folder=self.folder,
+            near=meant,
             known_text=known_text,
         )
 

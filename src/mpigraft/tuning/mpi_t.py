@@ -17,7 +17,7 @@ from mpigraft.core import env
 from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.model import EnvRow, Family, Finding, Machine, MpiInstall, Scope
 from mpigraft.core.process import Completed, clean, run_command
-from mpigraft.core.text import join_some
+from mpigraft.core.text import did_you_mean, join_some
 from mpigraft.knowledge import Facts, Spawn, resolve_transport, spawns_of_mpi
 from mpigraft.request import ANOTHER_PLACE, STEERING, RunSpec, filter_environment, settings_of
 from mpigraft.tuning.records import Key, Listing, Value, Variable, parse
@@ -318,7 +318,10 @@ def _ignored(
         ours = [by_name[name] for name in known.get(row.name, ())]
         name, value, source = row.name, row.value, row.source
         if not ours:
-            what = Finding.of("setting-unknown", name=name, value=value, source=source, id=mpi.id)
+            near = did_you_mean(name, known)
+            what = Finding.of(
+                "setting-unknown", name=name, value=value, source=source, id=mpi.id, near=near
+            )
             findings.append(what)
         elif not any(_took(mpi, entry, row) for entry in ours):
             word = ours[0].variable.word(ours[0].value)

@@ -328,7 +328,7 @@ def test_bad_requests_are_refused(words: dict[str, Any], code: str) -> None:
 def test_a_misspelt_word_gets_a_suggestion() -> None:
     with pytest.raises(UsageError) as error:
         planned("openmpi5")
-    assert matches(error.value, "recipe-unknown", near="if you mean openmpi, write that")
+    assert matches(error.value, "recipe-unknown", near="did you mean openmpi")
 
 
 REFUSALS = {"versions-clash", "package-needed", "package-contradiction", "package-one-of",

@@ -219,6 +219,8 @@ def test_a_run_without_evidence_is_no_pass(run: Run, tmp_path: Path) -> None:
 
 def test_a_campaign_that_is_not_there_is_named(run: Run, store: Store) -> None:
     assert matches(run("results", "show", "weekly", code=2), "campaign-not-one", name="weekly")
+    near = run("results", "show", "nigthly", code=2)
+    assert matches(near, "campaign-not-one", near="did you mean nightly")
 
 
 def test_show_names_a_damaged_store_file(run: Run, store: Store) -> None:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mpigraft.core.text import fold, join_some, labelled, printable, printable_document
+from mpigraft.core.text import (
+    did_you_mean,
+    fold,
+    join_some,
+    labelled,
+    printable,
+    printable_document,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,3 +48,31 @@ def test_lines_are_folded_between_words_which_stay_whole() -> None:
     assert labelled("x", "ab cd", 8, 4) == ["x   ab", "    cd"]
     assert labelled("x", "abcde", 8) == [f"x{' ' * 11}abcde"]
     assert labelled("x", "abcde", 6, 4, whole=False) == ["x   ab", "    cd", "    e"]
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("latancy", ["latency"]), ("LATENCY", ["latency"]), ("pingpong", ["PingPong"]),
+        ("bww", ["bw"]), ("xyzzy", []), ("", []),
+    ],
+)  # fmt: skip
+def test_a_misspelt_word_is_answered_with_the_nearest(word: str, near: list[str]) -> None:
+    asked = did_you_mean(word, ["latency", "bw", "allreduce", "PingPong"])
+    assert asked.removeprefix("did you mean ").removesuffix("? ").split(" or ") == (near or [""])
+
+
+@given(st.sampled_from(["latency", "allreduce", "openmpi@5.0.11", "ob1-sm"]), st.data())
+def test_a_word_that_lacks_a_letter_is_found(word: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(word) - 1))
+    others = ["bcast", "mpich@5.0.2", "ucx"]
+    assert word in did_you_mean(word[:at] + word[at + 1 :], [*others, word])
+
+
+@given(st.text(max_size=8), st.lists(st.text(max_size=8), max_size=5))
+def test_at_most_three_words_are_asked_for_and_none_moves_the_cursor(
+    word: str, known: list[str]
+) -> None:
+    asked = did_you_mean(word, known)
+    assert printable(asked) == asked
+    assert not asked or asked.endswith("? ")

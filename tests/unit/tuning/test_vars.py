@@ -171,6 +171,9 @@ def test_an_mpi_that_tells_nothing_is_an_error() -> None:
 
 def test_a_name_that_no_variable_has() -> None:
     assert codes(OPENMPI, openmpi, row("OMPI_MCA_btl_smm=1")) == ["setting-unknown"]
+    rows = (row("OMPI_MCA_laet=1"),)
+    (misspelt,) = mpi_t.answer_variables(OPENMPI, rows, asker(openmpi)).findings
+    assert matches(misspelt, "setting-unknown", near="did you mean OMPI_MCA_late")
     assert codes(OPENMPI, openmpi, row("FI_PROVIDER=tcp")) == []  # of another library
 
 

@@ -9,6 +9,7 @@ from mpigraft.analysis import PAIRS_BENCHMARK
 from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
+from mpigraft.core.text import did_you_mean
 from mpigraft.native import BENCHMARK_OPTIONS, benchmarks, own_benchmarks
 from mpigraft.request import CampaignSpec
 
@@ -64,12 +65,15 @@ def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:
         PROGRAM_SUITES[benchmark.suite].check(benchmark, spec)
         return
     if benchmark.suite != NATIVE:
-        known = ", ".join((NATIVE, *PROGRAM_SUITES))
-        raise UsageError.of("suite-unknown", key=benchmark.key, suite=benchmark.suite, known=known)
-    if benchmark.name not in benchmarks():
+        suites = (NATIVE, *PROGRAM_SUITES)
+        near, known = did_you_mean(benchmark.suite, suites), ", ".join(suites)
         raise UsageError.of(
-            "benchmark-unknown", name=benchmark.name, benchmarks=", ".join(benchmarks())
+            "suite-unknown", key=benchmark.key, suite=benchmark.suite, near=near, known=known
         )
+    if benchmark.name not in benchmarks():
+        others = [f"{s}:{name}" for s, one in PROGRAM_SUITES.items() for name in one.names(spec)]
+        near = did_you_mean(benchmark.name, (*benchmarks(), *others))
+        raise UsageError.of("benchmark-unknown", name=benchmark.name, near=near)
     for option, value in benchmark.options:
         if (
             option not in BENCHMARK_OPTIONS

@@ -16,6 +16,7 @@ from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, EnvRow, Layout, Machine, MpiInstall
+from mpigraft.core.text import did_you_mean
 from mpigraft.request import CampaignSpec
 
 
@@ -146,12 +147,9 @@ def refuse_options(benchmark: Benchmark, known: dict[str, tuple[str, ...]]) -> N
 
 def refuse_unknown(benchmark: Benchmark, names: tuple[str, ...]) -> None:
     if benchmark.name not in names:
-        raise UsageError.of(
-            "suite-benchmark-unknown",
-            suite=benchmark.suite,
-            name=benchmark.name,
-            benchmarks=", ".join(names),
-        )
+        suite, name = benchmark.suite, benchmark.name
+        near = did_you_mean(f"{suite}:{name}", (f"{suite}:{one}" for one in names))
+        raise UsageError.of("suite-benchmark-unknown", suite=suite, name=name, near=near)
 
 
 def refuse_absent(flag: str, paths: Iterable[str], spec: CampaignSpec) -> None:
