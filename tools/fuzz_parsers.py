@@ -25,11 +25,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from mpigraft.bench import PROGRAM_SUITES, write_export  # noqa: E402
+from mpigraft.bench import write_export  # noqa: E402
 from mpigraft.bench.exchange.reading import export_format, read_export  # noqa: E402
 from mpigraft.bench.importing.reframe import parse_log  # noqa: E402
 from mpigraft.bench.suites.base import Parsed  # noqa: E402
-from mpigraft.bench.suites.registry import SUITES  # noqa: E402
+from mpigraft.bench.suites.registry import PROGRAM_SUITES, SUITES  # noqa: E402
 from mpigraft.bench.suites.worlds import read_worlds  # noqa: E402
 from mpigraft.core.errors import UsageError  # noqa: E402
 from mpigraft.core.model import Benchmark, Measurement  # noqa: E402

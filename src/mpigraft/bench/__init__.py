@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.schedule.again import benchmark_command as benchmark_command
     from mpigraft.bench.schedule.again import native_launches as native_launches
     from mpigraft.bench.schedule.again import repeated_spec as repeated_spec
+    from mpigraft.bench.schedule.benchmarks import benchmark_names as benchmark_names
     from mpigraft.bench.schedule.benchmarks import pairing_spec as pairing_spec
     from mpigraft.bench.schedule.campaign import Campaign as Campaign
     from mpigraft.bench.schedule.campaign import Step as Step
@@ -42,7 +43,5 @@ if TYPE_CHECKING:
     from mpigraft.bench.submission import share_job as share_job
     from mpigraft.bench.submission import submission_status as submission_status
     from mpigraft.bench.submission import submit_jobs as submit_jobs
-    from mpigraft.bench.suites.registry import NATIVE as NATIVE
-    from mpigraft.bench.suites.registry import PROGRAM_SUITES as PROGRAM_SUITES
 else:
     __getattr__ = exports(__name__)

@@ -3,7 +3,6 @@ which of the differences moves the ratio of two transports."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
@@ -72,7 +71,7 @@ def command(
       mpigraft analyse solver.record --mpi mpich --transport ofi --transport ucx
       mpigraft analyse solver.record -o steps
     """
-    from mpigraft.report import exchange_lines, ladder_lines, phase_lines
+    from mpigraft.report import exchange_lines, ladder_lines, phase_lines, steps_lines
     from mpigraft.store import Store
     from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
@@ -102,7 +101,7 @@ def command(
         if dry_run:
             return 0
     elif output is not None and exchanges:
-        _announce(exchanges[0], output)
+        tell("\n".join(steps_lines(exchanges[0], ladder.write_steps(exchanges[0], output))))
     if as_json:
         from mpigraft.core.serialize import document
 
@@ -113,16 +112,3 @@ def command(
     elif measured:
         out("\n".join(["", *ladder_lines(measured)]))
     return 0
-
-
-def _announce(exchange: Exchange, folder: Path) -> None:
-    """Write the synthetic records and say how to measure them. Raises MissingError."""
-    from mpigraft.trace import make_ladder
-
-    words = ["mpigraft", "bench", "--layout", f"1x{exchange.ranks}"]
-    lines = ["", f"{exchange.routine} on {exchange.ranks} ranks, a step for each property:"]
-    paths = ladder.write_steps(exchange, folder)
-    for path, step in zip(paths, make_ladder(exchange), strict=True):
-        words += ["--benchmark", f"app:{path}"]
-        lines.append(f"  {path}: {step.what}")
-    tell("\n".join([*lines, "Measure them with two transports:", f"  {shlex.join(words)}"]))

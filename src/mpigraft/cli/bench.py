@@ -26,7 +26,6 @@ from mpigraft.cli.common import (
     tell_unread,
     wait_for_others,
 )
-from mpigraft.cli.dry_run import benchmark_lines, nodes_of_job
 from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.core.hostnames import same_host
@@ -91,7 +90,7 @@ def command(
       mpigraft bench --resume night --rounds 24
       mpigraft bench --again before-update --name after-update
     """
-    from mpigraft.bench import JobPart, pairing_spec
+    from mpigraft.bench import JobPart, benchmark_names, pairing_spec
     from mpigraft.core.model import Shard
     from mpigraft.request import override_spec, read_site, read_spec
     from mpigraft.store import Store
@@ -106,7 +105,7 @@ def command(
         file = read_spec(Path(campaign))
     spec = _with_guest(read_site(os.environ).with_defaults(override_spec(file, asked)))
     if list_:
-        out("\n".join(benchmark_lines(spec)))
+        out("\n".join(benchmark_names(spec)))
         return
     if resume and (asked.given - {"rounds"} or pairs):
         raise UsageError.of("resume-excludes")
@@ -192,7 +191,7 @@ def measure(store: Store, task: Task) -> str:
     except UsageError as login:
         if not task.dry_run:
             raise
-        nodes = nodes_of_job(task.spec, nodes, login.message)
+        nodes = _nodes_of_job(task.spec, nodes, login.message)
     record = None
     if task.resume is not None:
         record = agreed_campaign(store, task.resume, machine, nodes)
@@ -218,6 +217,20 @@ def measure(store: Store, task: Task) -> str:
     except SystemExit:  # a signal: the end of a job, as a rule
         tell("mpigraft: stopped by a signal; what was measured is stored, and --resume continues")
         raise
+
+
+def _nodes_of_job(spec: CampaignSpec, nodes: Allocation, login: str) -> Allocation:
+    """For a plan on a login node: as many nodes like it as the layouts need. Tells so."""
+    from mpigraft.core.model import MAX_COUNT, parse_layout
+    from mpigraft.core.numbers import counted
+
+    counts = [*spec.nodes, *(parse_layout(text, MAX_COUNT**2).nodes for text in spec.layout)]
+    if nodes.here and (most := max(counts, default=1)) > 1:
+        others = (f"node{number}" for number in range(2, most + 1))
+        nodes = replace(nodes, hosts=(*nodes.hosts, *others), source="a job", here=False)
+    like = counted(len(nodes.hosts), "node")
+    tell(f"{login}: the plan is for {like} like it, and jobs plan on their own nodes")
+    return nodes
 
 
 def _with_guest(spec: CampaignSpec) -> CampaignSpec:

@@ -52,10 +52,6 @@ def command(
     if name:
         out(case_text(name))
         return
-    from rich.table import Table
+    from mpigraft.report import print_cases
 
-    table = Table("case", "what", "time in MPI", box=None, pad_edge=False)
-    for one, case in cases.items():
-        table.add_row(one, case.what, ", ".join(case.routines))
-    console().print(table)
-    out("\nprint one with mpigraft case NAME > NAME.toml")
+    print_cases(console(), cases)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpigraft.report.bundle.contents import Choice as Choice
     from mpigraft.report.bundle.contents import write_bundle as write_bundle
     from mpigraft.report.campaign_plan import campaign_plan_lines as campaign_plan_lines
+    from mpigraft.report.campaign_plan import print_cases as print_cases
     from mpigraft.report.contents import load_report as load_report
     from mpigraft.report.fail_on import refuse_slower as refuse_slower
     from mpigraft.report.fit import finding_text as finding_text
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from mpigraft.report.profile.exchanges import exchange_lines as exchange_lines
     from mpigraft.report.profile.exchanges import phase_lines as phase_lines
     from mpigraft.report.profile.ladder import ladder_lines as ladder_lines
+    from mpigraft.report.profile.ladder import steps_lines as steps_lines
     from mpigraft.report.profile.page import render_profile_page as render_profile_page
     from mpigraft.report.profile.text import profile_lines as profile_lines
     from mpigraft.report.stack_check import StackCheckRow as StackCheckRow

@@ -1,14 +1,27 @@
-"""What a campaign would start."""
+"""What a campaign would start, and the campaign files for known applications."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from mpigraft.bench import Campaign, Start, Step
     from mpigraft.core.model import CampaignRecord, Configuration, Look
+    from mpigraft.knowledge import ApplicationCase
+
+
+def print_cases(console: Console, cases: Mapping[str, ApplicationCase]) -> None:
+    """Print a row for each application that has a campaign file."""
+    from rich.table import Table
+
+    table = Table("case", "what", "time in MPI", box=None, pad_edge=False)
+    for name, case in cases.items():
+        table.add_row(name, case.what, ", ".join(case.routines))
+    console.print(table, "\nprint one with mpigraft case NAME > NAME.toml", sep="")
 
 
 def campaign_plan_lines(

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from mpigraft.bench.measurement import native_words
+from mpigraft.bench.schedule.benchmarks import benchmark_names
 from mpigraft.bench.schedule.campaign import (
     Step,
     completed_spec,
     resume_campaign,
     schedule_launches,
 )
-from mpigraft.cli.dry_run import benchmark_lines
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.model import Family, MpiInstall
 from mpigraft.report import campaign_plan_lines
@@ -147,7 +147,7 @@ def test_a_dry_run_shows_each_command_and_what_is_left_out(tmp_path: Path) -> No
 def test_every_name_is_listed(tmp_path: Path) -> None:
     (tmp_path / "lj").touch()
     app = App(("./lj",), "x(.)", better="lower", name="lj", folder=str(tmp_path))
-    lines = benchmark_lines(CampaignSpec(app=(app,)))
+    lines = benchmark_names(CampaignSpec(app=(app,)))
     assert len(lines) == len({*lines})
     assert {"native:latency", "osu:ineighbor_alltoallw", "imb:Unidir_put", "app:lj"} <= {*lines}
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.bench import PROGRAM_SUITES
 from mpigraft.bench.suites import app, imb_programs, osu_programs
 from mpigraft.bench.suites.programs import Ranks, Tool
 from mpigraft.bench.suites.rank_files import RankFiles
+from mpigraft.bench.suites.registry import PROGRAM_SUITES
 from mpigraft.binary import FolderRoot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Layout

@@ -29,6 +29,12 @@ def requested_benchmarks(spec: CampaignSpec) -> tuple[Benchmark, ...]:
     return tuple(dict.fromkeys(benchmarks))
 
 
+def benchmark_names(spec: CampaignSpec) -> list[str]:
+    """List every benchmark that can be named, by suite."""
+    suites = {NATIVE: benchmarks(), **{s: one.names(spec) for s, one in PROGRAM_SUITES.items()}}
+    return [f"{suite}:{name}" for suite, names in suites.items() for name in names]
+
+
 def _like(benchmark: Benchmark, suite: str) -> Benchmark:
     """Return the same, timed like another suite's: native ones, unless their options say how."""
     if benchmark.suite != NATIVE or "like" in dict(benchmark.options):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from mpigraft.core.numbers import counted
 from mpigraft.report.profile.text import table
+from mpigraft.trace import Exchange, make_ladder
 
 HEADS = ("step", "ratio", "95 %", "change", "95 %", "p", "")
 
@@ -24,6 +27,16 @@ def ladder_lines(document: Mapping[str, Any]) -> list[str]:
         return ["one configuration has values: there is no ratio"]
     return [*lines, "A ratio below 1: faster than the baseline. change: this ratio over that of "
                     "the step before.", f"mpigraft compare {document['campaign'][:8]}"]  # fmt: skip
+
+
+def steps_lines(exchange: Exchange, paths: Sequence[Path]) -> list[str]:
+    """List the synthetic records of an exchange, and how to measure them."""
+    words = ["mpigraft", "bench", "--layout", f"1x{exchange.ranks}"]
+    lines = ["", f"{exchange.routine} on {exchange.ranks} ranks, a step for each property:"]
+    for path, step in zip(paths, make_ladder(exchange), strict=True):
+        words += ["--benchmark", f"app:{path}"]
+        lines.append(f"  {path}: {step.what}")
+    return [*lines, "Measure them with two transports:", f"  {shlex.join(words)}"]
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
