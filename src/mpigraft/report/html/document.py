@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -47,6 +48,11 @@ def render_document(
 
 def _resource(name: str) -> str:
     return resources.files("mpigraft.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def colours() -> dict[str, str]:
+    """Read the colours of a page on paper, by name: ink, soft, hue0."""
+    return dict(re.findall(r"--(\w+): (#\w+);", _resource("page.css").partition("}")[0]))
 
 
 def _json(figures: Mapping[str, Any]) -> Html:

@@ -24,6 +24,7 @@ from matplotlib.textpath import text_to_path
 
 from mpigraft.core import numbers
 from mpigraft.core.model import Verdict
+from mpigraft.report.html.document import colours
 from mpigraft.report.paper.panels import Curve, Dot, Panel, PaperFigure
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 Names = list[tuple["Text", Curve]]
 POINT = 1 / 72  # inches
-INK, SOFT, GRID = "#1c1f23", "#5b626b", "#dfe2e6"
+INK, SOFT, GRID = colours()["ink"], colours()["soft"], "#dfe2e6"
 SIZE, TITLE = 6.5, 8.5  # of letters, in points
 NAME_GAP = 8.5  # between two names, in points
 LEADER = (0, (0.4, 3.0))  # dots

@@ -12,12 +12,11 @@ from mpigraft.core.env import redact
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData
+from mpigraft.report.html.document import colours
 from mpigraft.report.paper.panels import paper_figures
 from mpigraft.report.wording import labels
 
 WIDTHS = {"page": 7.16, "column": 3.5}  # in inches: IEEE's; Elsevier's and ACM's are wider
-INK = "#1c1f23"
-HUES = ("#0072b2", "#c95400", "#00825f", "#a8508a", "#8a6d00")  # as in page.css
 
 
 def render_figures(data: ReportData, width: str = "page") -> Iterator[tuple[str, bytes]]:
@@ -50,7 +49,7 @@ def _style(data: ReportData) -> tuple[dict[str, str], dict[str, str], dict[str, 
     baseline = data.comparison.baseline
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
     short = {n: redact(printable(label)) for n, label in labels.short(names).items()}
-    styles = labels.styles(names)
-    inks = {name: INK if name == baseline else HUES[hue] for name, (hue, _) in styles.items()}
+    styles, page = labels.styles(names), colours()
+    inks = {n: page["ink" if n == baseline else f"hue{hue}"] for n, (hue, _) in styles.items()}
     dashes = {name: labels.dash(v) for name, (_, v) in styles.items()}
     return short, inks, dashes
