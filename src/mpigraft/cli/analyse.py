@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 import typer
 
 from mpigraft.cli import bench, ladder
-from mpigraft.cli.common import DryRun, Json, find_nodes, option, out, settings, tell
+from mpigraft.cli.common import DryRun, Json, find_nodes, option, out, store_of, tell
 from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
@@ -72,7 +72,6 @@ def command(
       mpigraft analyse solver.record -o steps
     """
     from mpigraft.report import exchange_lines, ladder_lines, phase_lines, steps_lines
-    from mpigraft.store import Store
     from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
     measuring = bool(asked.value.mpi or asked.value.transport)
@@ -95,7 +94,7 @@ def command(
         paths = ladder.write_steps(exchanges[0], folder)
         spec = ladder.spec_of(paths, ladder.layout_of(exchanges[0], nodes), asked)
         task = bench.Task(spec, JobPart(nodes), here or bool(hosts or hostfile), dry_run)
-        store = Store(settings(ctx).store)
+        store = store_of(ctx)
         identity = bench.measure(store, task)
         measured = ladder.judged(store, identity, paths) if identity else None
         if dry_run:

@@ -21,7 +21,7 @@ from mpigraft.cli.common import (
     image_of,
     option,
     out,
-    settings,
+    store_of,
     tell,
     tell_unread,
     wait_for_others,
@@ -93,11 +93,10 @@ def command(
     from mpigraft.bench import JobPart, benchmark_names, pairing_spec
     from mpigraft.core.model import Shard
     from mpigraft.request import override_spec, read_site, read_spec
-    from mpigraft.store import Store
 
     if resume and again:
         raise UsageError.of("resume-excludes")
-    store = Store(settings(ctx).store)
+    store = store_of(ctx)
     file, repeats = CampaignSpec(), ""
     if again:
         file, repeats = _repeated(store, campaign)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mpigraft.cli import common
-from mpigraft.cli.common import flag, option, settings, tell
+from mpigraft.cli.common import flag, option, store_of, tell
 from mpigraft.core.errors import UsageError
 
 
@@ -38,11 +38,10 @@ def command(
     """
     from mpigraft.cli.report import check
     from mpigraft.report import Choice, write_bundle
-    from mpigraft.store import Store
 
     check(output)
     if not output.name.endswith((".tar.gz", ".tgz")):
         raise UsageError.of("bundle-name", output=output, example=f"{output.stem}.tar.gz")
     choice = Choice(campaign, old, not no_hosts, not no_output)
-    folder, count = write_bundle(Store(settings(ctx).store), choice, output)
+    folder, count = write_bundle(store_of(ctx), choice, output)
     tell(f"wrote {output}: {count} files in {folder}, and their checksums in SHA256SUMS")

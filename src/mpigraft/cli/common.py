@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -113,12 +112,6 @@ def tell_step(machine: MachineFacts) -> None:
             tell(f"{finding.level}: {finding.message}: {finding.why}; {finding.fix}")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    store: Path
-    verbose: bool
-
-
 def default_store() -> Path:
     """Name the folder of results without --store: $MPIGRAFT_HOME/results, else XDG's."""
     if home := os.environ.get("MPIGRAFT_HOME"):
@@ -127,12 +120,11 @@ def default_store() -> Path:
     return Path(data) / "mpigraft" / "results"
 
 
-def settings(ctx: typer.Context) -> Settings:
-    """Take the settings that `main` put into the context."""
-    value = ctx.find_root().obj
-    if not isinstance(value, Settings):
-        raise TypeError("the context carries no Settings: start commands through cli.main")
-    return value
+def store_of(ctx: typer.Context) -> Store:
+    """Open the folder of results that `main` put into the context."""
+    from mpigraft.store import Store
+
+    return Store(ctx.find_root().obj)
 
 
 def program() -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def command(
         if baseline or across != "configurations":
             raise UsageError.of("campaigns-two-exclude")
         show_across(
-            (Store(old_store or common.settings(ctx).store), Store(common.settings(ctx).store)),
+            (Store(old_store) if old_store else common.store_of(ctx), common.store_of(ctx)),
             (campaign or "", new),
             AcrossRule(parse_margin(margin), chosen=tuple(match or ()), partial=partial),
             Form(json, markdown, brief, fail_on),
@@ -109,7 +109,7 @@ def command(
     if match or old_store:
         raise UsageError.of("campaigns-two-needed")
     data = load_report(
-        Store(common.settings(ctx).store),
+        common.store_of(ctx),
         campaign,
         baseline=baseline,
         margin=parse_margin(margin),

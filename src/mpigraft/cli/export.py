@@ -36,12 +36,11 @@ def command(
     from mpigraft.bench import write_export
     from mpigraft.core.numbers import counted
     from mpigraft.core.write import writing_whole
-    from mpigraft.store import Store
 
     chosen = form or (output.suffix[1:].lower() if output else "") or "csv"
     if chosen not in FORMATS:
         raise UsageError.of("export-format", form=chosen)
-    store = Store(common.settings(ctx).store)
+    store = common.store_of(ctx)
     record = store.campaign(campaign)
     if output is None:
         if sys.stdout.isatty() and chosen == "parquet":

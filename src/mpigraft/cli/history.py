@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mpigraft.cli import common
-from mpigraft.cli.common import Json, option, out, settings, tell
+from mpigraft.cli.common import Json, option, out, store_of, tell
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
 
@@ -48,13 +48,12 @@ def command(
     """
     from mpigraft.cli.report import check, write
     from mpigraft.report import History, render_history
-    from mpigraft.store import Store
 
     if fail_on not in (None, *GATES):
         raise UsageError.of("fail-on-unknown", fail_on=fail_on, gates=" or ".join(GATES))
     for path in filter(None, (output, junit)):
         check(path)
-    store = Store(settings(ctx).store)
+    store = store_of(ctx)
     if accept:
         record = store.campaign(accept)
         store.accept(record.id)

@@ -84,7 +84,6 @@ def command(
     """
     from mpigraft.bench import ImportOptions, Pattern, collect_sources, import_files
     from mpigraft.report import ImportTally, import_document, import_summary
-    from mpigraft.store import Store
 
     if profiles := _profiles(files):
         if len(profiles) < len(files):
@@ -108,11 +107,11 @@ def command(
     if reports and not sources:
         _show(reports, as_json=False)
         return
-    settings = common.settings(ctx)
-    detailed = settings.verbose or (len(files) == len(sources) <= DETAILED and not pattern)
+    verbose = ctx.find_root().params["verbose"]
+    detailed = verbose or (len(files) == len(sources) <= DETAILED and not pattern)
     tally = ImportTally(unmatched, detailed=detailed, keep=as_json)
     for file in _watched(
-        import_files(Store(settings.store), sources, options, dry_run=dry_run), len(sources)
+        import_files(common.store_of(ctx), sources, options, dry_run=dry_run), len(sources)
     ):
         for line in tally.add(file):
             if not as_json:

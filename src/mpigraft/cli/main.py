@@ -15,7 +15,7 @@ import typer
 
 from mpigraft import __version__
 from mpigraft.cli import streams
-from mpigraft.cli.common import Settings, default_store, flag, tell, tell_error
+from mpigraft.cli.common import default_store, flag, tell, tell_error
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -107,7 +107,7 @@ def settings(
 
         echo_to(lambda line: tell(f"+ {line}"))
     del version  # _version has answered
-    ctx.obj = Settings(store=store or default_store(), verbose=verbose)
+    ctx.obj = store or default_store()
 
 
 def _end(number: int, _: object) -> None:

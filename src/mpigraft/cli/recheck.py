@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli import common
-from mpigraft.cli.common import DryRun, Json, flag, option, out, settings, tell
+from mpigraft.cli.common import DryRun, Json, flag, option, out, store_of, tell
 from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand
 from mpigraft.core.errors import (
     CheckFailed,
@@ -72,12 +72,11 @@ def command(
     from mpigraft.bench import JobPart
     from mpigraft.cli.bench import Task
     from mpigraft.cli.report import check
-    from mpigraft.store import Store
 
     deadline = time.monotonic() + 60 * minutes
     if junit:
         check(junit)
-    store = Store(settings(ctx).store)
+    store = store_of(ctx)
     machine = common.examine_machine()
     reference = _reference(store, good, machine, accept)
     task = Task(

@@ -44,12 +44,11 @@ def command(
       mpigraft report --figures figures --figure-width column
     """
     from mpigraft.report import load_report, render_figures, render_html
-    from mpigraft.store import Store
 
     check(output)
     if figures:
         check_folder(figures)
-    store = Store(common.settings(ctx).store)
+    store = common.store_of(ctx)
     data = load_report(store, campaign, baseline=baseline, margin=parse_margin(margin))
     drawn = render_figures(data, figure_width) if figures else ()
     write(output, render_html(data, public=public))

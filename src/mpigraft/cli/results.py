@@ -22,9 +22,8 @@ def list_(ctx: typer.Context, as_json: common.Json = False) -> None:
     Example: mpigraft results list
     """
     from mpigraft.report import render_stored
-    from mpigraft.store import Store
 
-    common.out(render_stored(Store(common.settings(ctx).store), as_json=as_json))
+    common.out(render_stored(common.store_of(ctx), as_json=as_json))
 
 
 @app.command("show")
@@ -39,9 +38,8 @@ def show(
     """
     from mpigraft.core.model import Origin
     from mpigraft.report import render_stored
-    from mpigraft.store import Store
 
-    store = Store(common.settings(ctx).store)
+    store = common.store_of(ctx)
     record = store.campaign(campaign)
     common.out(render_stored(store, record, as_json=as_json))
     evidence = store.evidence(record.id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from mpigraft.cli.common import Json, flag, out, settings, tell
+from mpigraft.cli.common import Json, flag, out, store_of, tell
 from mpigraft.core.errors import MissingError
 from mpigraft.core.numbers import counted
 
@@ -47,9 +47,8 @@ def command(
     from mpigraft.core.serialize import document
     from mpigraft.launch import job_states
     from mpigraft.report import submission_lines
-    from mpigraft.store import Store
 
-    store = Store(settings(ctx).store)
+    store = store_of(ctx)
     record = find(store, campaign)
     jobs = [job.job for job in store.jobs(record.campaign)]
     silent = ""

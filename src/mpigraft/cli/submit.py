@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import flag, option, out, program, settings, tell, tell_unread
+from mpigraft.cli.common import flag, option, out, program, store_of, tell, tell_unread
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.text import did_you_mean
 
@@ -92,11 +92,10 @@ def command(
     from mpigraft.core.model import JobRequest
     from mpigraft.launch import SCHEDULERS, find_scheduler
     from mpigraft.request import read_site, read_spec
-    from mpigraft.store import Store
 
     if rounds is not None and not resume:
         raise UsageError.of("rounds-need-resume")
-    store = Store(settings(ctx).store)
+    store = store_of(ctx)
     plan = None
     limit_s = parse_duration(time or "1h")
     if resume:
