@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mpigraft.graft.guest.scripts.python import ScriptCall
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
+from mpigraft.graft.guest.scripts.starters import ScriptCall
 
 LANGUAGES = frozenset(
     {"perl", "Rscript", "R", "littler", "r", "julia", "ruby", "tclsh", "awk", "lua"}

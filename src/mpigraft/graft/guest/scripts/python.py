@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from mpigraft.core.parsers import parse_python
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
+from mpigraft.graft.guest.scripts.starters import ScriptCall
 
 MAX_NODES = 200_000
 MAX_DEPTH = 20  # of expressions in expressions
@@ -22,16 +23,6 @@ CALLS = frozenset({
 })  # fmt: skip
 MODULES = frozenset({"os", "subprocess", "asyncio", "sp", "commands", ""})
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptCall:
-    """A call that starts a program: its words, or the text that a shell runs."""
-
-    line: int
-    words: tuple[str, ...]
-    text: str = ""
-    certain: bool = True
 
 
 def python_calls(source: bytes, arguments: Sequence[str]) -> tuple[ScriptCall, ...]:

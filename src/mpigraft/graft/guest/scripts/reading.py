@@ -10,13 +10,13 @@ from mpigraft.binary import Root, RootError
 from mpigraft.graft.guest.scripts.calls import foreign_calls, is_language
 from mpigraft.graft.guest.scripts.cshell import as_shell, is_cshell
 from mpigraft.graft.guest.scripts.launches import InnerLaunch
-from mpigraft.graft.guest.scripts.python import ScriptCall, python_calls
+from mpigraft.graft.guest.scripts.python import python_calls
 from mpigraft.graft.guest.scripts.r_source import is_r, named_packages
 from mpigraft.graft.guest.scripts.shell import ShellScript
 from mpigraft.graft.guest.scripts.shell_flow import ShellBudget
 from mpigraft.graft.guest.scripts.shell_syntax import UNKNOWN
 from mpigraft.graft.guest.scripts.shell_values import Fields, Values, Variables
-from mpigraft.graft.guest.scripts.starters import SHELLS, StartedProgram
+from mpigraft.graft.guest.scripts.starters import SHELLS, ScriptCall
 
 MAX_SCRIPT = 1 << 20  # bytes
 MAX_SCRIPTS = 8  # that start each other
@@ -29,7 +29,7 @@ class ScriptReading:
     from."""
 
     launches: tuple[InnerLaunch, ...] = ()
-    started: tuple[StartedProgram, ...] = ()
+    started: tuple[ScriptCall, ...] = ()
     sources: tuple[str, ...] = ()
     packages: tuple[tuple[str, bool], ...] = ()  # of R: (name, whether loaded in any case)
     r: str = ""  # the R that runs it, as it is spelled
@@ -59,7 +59,7 @@ class ScriptReader:
     def __init__(self, root: Root, find: Find, cwd: str) -> None:
         self.root, self.find, self.cwd = root, find, cwd
         self.sources: list[str] = []
-        self.started: list[StartedProgram] = []
+        self.started: list[ScriptCall] = []
         self.packages: dict[str, bool] = {}
         self.r = ""
         self.open: list[str] = []  # scripts that start each other

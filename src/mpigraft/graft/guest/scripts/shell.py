@@ -23,7 +23,7 @@ from mpigraft.graft.guest.scripts.shell_values import (
 )
 from mpigraft.graft.guest.scripts.starters import (
     SHELLS,
-    StartedProgram,
+    ScriptCall,
     behind_starters,
     shell_code,
     shell_script,
@@ -336,7 +336,7 @@ class ShellScript(ShellFlow):
         inner = self.follow(words, self.variables.exported(), cwd, files)
         self.launches += [replace(x, certain=x.certain and certain) for x in inner or ()]
         if inner is None:
-            self.started.append(StartedProgram(words, cwd, certain))
+            self.started.append(ScriptCall(line, words, certain=certain, cwd=cwd))
 
 
 def _is_broken(node: Node) -> bool:

@@ -28,7 +28,7 @@ from mpigraft.graft.guest.scripts.shell_values import (
     expand,
     expand_text,
 )
-from mpigraft.graft.guest.scripts.starters import StartedProgram, is_own
+from mpigraft.graft.guest.scripts.starters import ScriptCall, is_own
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -68,7 +68,7 @@ class ShellFlow(ABC):
     text_of: Callable[[str], str]  # of a file; empty: it cannot be read
     budget: ShellBudget = field(default_factory=ShellBudget)
     launches: list[InnerLaunch] = field(default_factory=list)
-    started: list[StartedProgram] = field(default_factory=list)
+    started: list[ScriptCall] = field(default_factory=list)
     functions: dict[str, Node] = field(default_factory=dict)
     calls: int = 0
     depth: int = 0

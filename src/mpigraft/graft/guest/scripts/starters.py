@@ -22,12 +22,14 @@ SETTING = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(frozen=True, slots=True)
-class StartedProgram:
-    """A command that a script starts and that is no launcher. `certain`: whenever it runs."""
+class ScriptCall:
+    """A call that starts a program: its words, or the text that a shell runs."""
 
+    line: int
     words: Fields
-    cwd: str
-    certain: bool = True
+    text: str = ""
+    certain: bool = True  # whenever the script runs
+    cwd: str = ""
 
 
 def behind_starters(fields: Fields) -> tuple[Fields, bool]:
