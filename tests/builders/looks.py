@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from mpigraft.bench import measurement, pipeline
-from mpigraft.bench.files import LaunchFiles
 from mpigraft.bench.schedule import campaign
 from mpigraft.bench.schedule.campaign import Campaign, Step
 from mpigraft.core.model import (
@@ -168,7 +167,7 @@ def run(
     evidence = Evidence("x", "x", (), (), ())
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "_natives", lambda *_: Natives(folder, folder, folder, "digest"))
-        patch.setattr(pipeline, "launch_files", lambda *_: LaunchFiles(Fingerprint((), ()), ()))
+        patch.setattr(pipeline, "launch_files", lambda *_: Fingerprint((), ()))
         patch.setattr(pipeline, "nodes_lock", unlocked)
         patch.setattr(pipeline, "make_starter", starter)
         patch.setattr(pipeline, "evidence_of", lambda *_: evidence)

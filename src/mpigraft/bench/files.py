@@ -7,7 +7,7 @@ Before each launch their stamps are looked at, and contents where a stamp moved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
@@ -25,33 +25,19 @@ from mpigraft.native import Natives
 FEW = 4  # files that a message names
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchFiles:
-    """The files that a configuration runs, and (path, SHA-256) of those that its libraries read."""
-
-    used: Fingerprint
-    config: tuple[tuple[str, str], ...]
-
-    @property
-    def recorded(self) -> list[list[str]]:
-        """[file name, SHA-256] of all, as the store keeps it."""
-        named = {*self.used.named, *((Path(p).name, sum_) for p, sum_ in self.config)}
-        return [[name, sum_] for name, sum_ in sorted(named)]
-
-
 def launch_files(
     configuration: Configuration, natives: Natives, programs: Sequence[Path] = ()
-) -> LaunchFiles:
+) -> Fingerprint:
     """Return the files of a configuration's launches as they are now; `programs` are those of
     suites, with what they map and read."""
     used = fingerprint_files(dict.fromkeys((*used_files(configuration, natives), *programs)))
-    return LaunchFiles(used, mpi_config_files(configuration).digests())
+    return replace(used, config=mpi_config_files(configuration).digests())
 
 
-def refuse_changed_files(configuration: Configuration, before: LaunchFiles) -> None:
+def refuse_changed_files(configuration: Configuration, before: Fingerprint) -> None:
     """Raise UsageError when programs, libraries or configuration files are not what they were
     when the campaign looked at them."""
-    if files := changed_files(before.used):
+    if files := changed_files(before):
         raise UsageError.of("program-changed", id=configuration.id, files=_few(files))
     now = mpi_config_files(configuration).digests()
     if now != before.config:
@@ -59,13 +45,13 @@ def refuse_changed_files(configuration: Configuration, before: LaunchFiles) -> N
         raise UsageError.of("settings-changed", id=configuration.id, files=_few(files))
 
 
-def refuse_other_files(name: str, began: object, now: LaunchFiles) -> None:
+def refuse_other_files(name: str, began: object, now: Fingerprint) -> None:
     """Raise UsageError when a campaign that goes on would use other files than those it began
-    with. `began` is the earlier `recorded`; an older version stored none of them."""
+    with. `began` is the earlier `named`; an older version stored none of them."""
     if not isinstance(began, list):
         return
     then = {(str(row[0]), str(row[1])) for row in began}
-    other = {name for name, _ in then ^ {(row[0], row[1]) for row in now.recorded}}
+    other = {name for name, _ in then ^ {*now.named}}
     if other:
         raise UsageError.of("resume-other-files", name=name, files=_few(sorted(other)))
 

@@ -20,7 +20,7 @@ from typing import Protocol
 
 from mpigraft.bench import measurement, provenance, shards
 from mpigraft.bench.conditions import node_state
-from mpigraft.bench.files import LaunchFiles, launch_files, refuse_changed_files, refuse_other_files
+from mpigraft.bench.files import launch_files, refuse_changed_files, refuse_other_files
 from mpigraft.bench.launching import make_launcher
 from mpigraft.bench.schedule.campaign import (
     Campaign,
@@ -48,7 +48,13 @@ from mpigraft.core.model import (
     Machine,
     Shard,
 )
-from mpigraft.evidence import error_from_findings, evidence_of, make_starter, refused_evidence
+from mpigraft.evidence import (
+    Fingerprint,
+    error_from_findings,
+    evidence_of,
+    make_starter,
+    refused_evidence,
+)
 from mpigraft.graft import due_leases, materialize, paths_in_guest
 from mpigraft.launch import THIS_HOST, placement_for
 from mpigraft.native import Natives, choose_natives
@@ -163,7 +169,7 @@ def _natives(configuration: Configuration, machine: Machine, asked: Campaign) ->
 def _announce(
     asked: Campaign,
     programs: dict[str, Natives],
-    files: dict[str, LaunchFiles],
+    files: dict[str, Fingerprint],
     store: Store,
     writer: Writer,
     resume: CampaignRecord | None,
@@ -183,7 +189,7 @@ def _announce(
         document = provenance.provenance(
             configuration,
             programs[key].digest,
-            files[key].recorded,
+            files[key].named,
             asked.commands(configuration),
             asked.command_lines(configuration),
         )

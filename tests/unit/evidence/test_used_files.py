@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpigraft.bench import files
-from mpigraft.bench.files import LaunchFiles, launch_files, refuse_changed_files, refuse_other_files
+from mpigraft.bench.files import launch_files, refuse_changed_files, refuse_other_files
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import (
     Configuration,
@@ -230,7 +230,7 @@ def test_a_campaign_whose_files_change_is_refused_with_their_names(place: Path) 
     one = asked(place)
     suite = place / "engine/bwrap"
     before = launch_files(one, natives(place), [suite])
-    assert suite.name in dict(before.used.named)
+    assert suite.name in dict(before.named)
     refuse_changed_files(one, before)
     (place / "user").mkdir()
     config = place / "user/ucx.conf"
@@ -250,7 +250,7 @@ def test_a_campaign_goes_on_with_the_same_files_alone(place: Path) -> None:
     (place / "user").mkdir()
     (place / "user/ucx.conf").write_text("UCX_TLS=sm\n")
     before = launch_files(one, natives(place))
-    rows = before.recorded
+    rows = [*before.named]
     assert rows == sorted(rows)
     assert {"bench", "guard", "libmpi.so.40", "mpirun", "prted", "ucx.conf"} <= {r[0] for r in rows}
     refuse_other_files("x", rows, before)
@@ -265,7 +265,7 @@ def test_a_campaign_goes_on_with_the_same_files_alone(place: Path) -> None:
 
 
 def test_of_many_files_a_few_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = LaunchFiles(fingerprint_files([]), ())
+    now = fingerprint_files([])
     rows = [[f"file{number}", "0"] for number in range(6)]
     for count, tail in ((4, "file3"), (5, "file3 and 1 more"), (6, "file3 and 2 more")):
         with pytest.raises(UsageError) as caught:

@@ -149,11 +149,13 @@ class Fingerprint:
 
     stamps: tuple[Stamp, ...]
     digests: tuple[tuple[str, str], ...]  # (path, SHA-256)
+    config: tuple[tuple[str, str], ...] = ()  # the same of files that libraries read
 
     @property
     def named(self) -> tuple[tuple[str, str], ...]:
         """(file name, SHA-256) of the files that exist: other nodes may have them elsewhere."""
-        return tuple(sorted({(Path(path).name, sum_) for path, sum_ in self.digests if sum_}))
+        pairs = (*self.digests, *self.config)
+        return tuple(sorted({(Path(path).name, sum_) for path, sum_ in pairs if sum_}))
 
 
 def fingerprint_files(paths: Iterable[Path]) -> Fingerprint:
