@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.files.opened import started_by as started_by
     from mpigraft.knowledge.fit.launcher_words import LauncherWords as LauncherWords
     from mpigraft.knowledge.fit.launcher_words import find_launcher as find_launcher
+    from mpigraft.knowledge.fit.ranks import RankVariables as RankVariables
     from mpigraft.knowledge.fit.ranks import rank_variables as rank_variables
     from mpigraft.knowledge.fit.ranks import task_in as task_in
     from mpigraft.knowledge.fit.rows import PMI as PMI
@@ -81,8 +82,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.stacks import network_library_of as network_library_of
     from mpigraft.knowledge.transports.causes import cause_table as cause_table
     from mpigraft.knowledge.transports.causes import ends_run as ends_run
-    from mpigraft.knowledge.transports.fabrics import Reach as Reach
-    from mpigraft.knowledge.transports.fabrics import fabric_reach as fabric_reach
+    from mpigraft.knowledge.transports.fabrics import fabrics_by_kind as fabrics_by_kind
     from mpigraft.knowledge.transports.match import Facts as Facts
     from mpigraft.knowledge.transports.match import matching_issues as matching_issues
     from mpigraft.knowledge.transports.match import resolve_transport as resolve_transport

@@ -82,7 +82,7 @@ def _render(
     name = PROGRAMS.get(kind, kind)
     label = mpi.family if kind in FAMILIES else ""
     try:
-        seat = gpu_select.rank_prefix(placement, GPU_SELECT, rank_variables(kind).node)
+        seat = gpu_select.rank_prefix(placement, GPU_SELECT, rank_variables(kind))
         order = Order(
             Path(name),
             mpi,

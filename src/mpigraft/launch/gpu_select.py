@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import EnvRow, Placement, Scope
-from mpigraft.knowledge import gpu_variables
+from mpigraft.knowledge import RankVariables, gpu_variables
 
 # Words that every launcher passes on. Not a lone colon, which separates programs; nor a long
 # option: PRRTE 3.0.13 makes --mapby of a program's own --map-by, ORTE 4.1.4 obeys its -tune.
@@ -27,37 +26,28 @@ MAX_WORD = 65536  # bytes of one encoded word: execve takes twice that
 EMPTY, CONTINUES = "%", "%+"
 
 
-@dataclass(frozen=True, slots=True)
-class StdinOptions:
-    """Who reads standard input: `reader` is 0, all or none. The first of `rank_variables` that is
-    set tells a rank its number in the world; `folder` is the job's folder of records, as
-    mpigraft-gpu-select sees it."""
-
-    reader: str
-    rank_variables: tuple[str, ...]
-    folder: str
-
-
 def rank_prefix(
     placement: Placement,
     path: Path,
-    node_variables: tuple[str, ...],
-    stdin: StdinOptions | None = None,
+    variables: RankVariables,
+    reader: str = "",
+    folder: str | Path = "",
 ) -> tuple[str, ...]:
     """Return the program at `path` and its options; nothing where no GPUs were chosen and standard
-    input is left to the launcher. The first of `node_variables` that is set tells a rank its number
-    on its node. Raises UsageError where there is none, and for GPUs of an unknown vendor."""
+    input is left to the launcher. Else `reader` of it is 0, all or none, and `folder` the job's
+    folder of records, as the program sees it. Raises UsageError for GPUs where no variable tells a
+    rank its number on its node, and for those of an unknown vendor."""
     options: dict[str, str] = {}
     if placement.gpus:
-        if not node_variables:
+        if not variables.node:
             raise UsageError.of("launcher-no-local-rank")
         chosen = "/".join(map(str, placement.gpus))
-        options["--rank"] = ",".join(node_variables)
+        options["--rank"] = ",".join(variables.node)
         options["--set"] = f"{gpu_variables(placement.vendor).variable}={chosen}"
-    if stdin:
-        options["--stdin"] = stdin.reader
-        if stdin.reader != "none":
-            options |= {"--world": ",".join(stdin.rank_variables), "--folder": stdin.folder}
+    if reader:
+        options["--stdin"] = reader
+        if reader != "none":
+            options |= {"--world": ",".join(variables.world), "--folder": str(folder)}
     if not options:
         return ()
     words = (word for name, value in options.items() for word in (name, *encode_word(value)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import NOWHERE
 from mpigraft.graft import ENGINES, GPU_SELECT, path_in_guest
 from mpigraft.knowledge import rank_variables
-from mpigraft.launch.gpu_select import StdinOptions, is_binary, rank_prefix, wrap_words
+from mpigraft.launch.gpu_select import is_binary, rank_prefix, wrap_words
 from mpigraft.launch.launch_request import LaunchRequest
 
 Words = tuple[str, ...]
@@ -49,16 +49,13 @@ def rank_wrapper(request: LaunchRequest) -> RankWrapper:
     if inside and placement.gpus:
         raise UsageError.of("gpu-select-in-guest")
     in_guest = path_in_guest(plan) / GPU_SELECT if plan else Path()
-    stdin = None
-    if request.stdin:
-        stdin = StdinOptions(request.stdin, variables.world, str(request.witness))
-    inner: Words = ()
-    if plan is not None and stdin is not None:
-        guest_stdin = replace(stdin, folder=str(request.witness_in_guest))
+    reader, folder, inner = request.stdin, request.witness, Words()
+    if plan is not None and reader:
         if inside:
-            stdin = guest_stdin
+            folder = request.witness_in_guest
         elif not ENGINES[plan.engine].KEEPS_FILES:
-            stdin, inner = None, rank_prefix(NOWHERE, in_guest, (), guest_stdin)
+            there = request.witness_in_guest
+            reader, inner = "", rank_prefix(NOWHERE, in_guest, variables, reader, there)
     path = in_guest if inside else request.natives.gpu_select
-    outer = rank_prefix(placement, path, variables.node, stdin)
+    outer = rank_prefix(placement, path, variables, reader, folder)
     return RankWrapper(outer, path, inner, in_guest)

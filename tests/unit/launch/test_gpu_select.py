@@ -17,6 +17,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Allocation, Group, Launch, Layout, Placement, RankRecord
 from mpigraft.evidence.world import bindings
 from mpigraft.knowledge import gpus, read_rows
+from mpigraft.knowledge.fit.ranks import RankVariables
 from mpigraft.launch import gpu_select
 from tests.builders.messages import matches, shows
 from tests.builders.probes import configuration
@@ -25,6 +26,7 @@ from tests.unit.launch.test_launch import launch, of_ranks
 PROGRAM = Path("/n/gpu-select")
 ORDER = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # CUDA's own is by speed
 AMD = Placement(((0,), (1,)), (4, 5), "amd")
+NAMES = RankVariables("a launcher", ("W", "V"), (), ("L",))
 NVIDIA = Placement(((0,), (1,)), (1, 0), "nvidia")
 
 
@@ -33,16 +35,19 @@ NVIDIA = Placement(((0,), (1,)), (1, 0), "nvidia")
 
 def test_the_gpu_is_selected_by_the_rank_number_on_the_node() -> None:
     chosen = f"{PROGRAM} --rank L --set ROCR_VISIBLE_DEVICES=4/5 --"
-    assert gpu_select.rank_prefix(AMD, PROGRAM, ("L",)) == (*chosen.split(),)
-    assert gpu_select.rank_prefix(Placement(), PROGRAM, ("L",)) == ()
-    reads = [gpu_select.StdinOptions(whose, ("W", "V"), "/a b") for whose in ("0", "all", "none")]
-    first, every, none = (gpu_select.rank_prefix(Placement(), PROGRAM, (), one) for one in reads)
+    assert gpu_select.rank_prefix(AMD, PROGRAM, NAMES) == (*chosen.split(),)
+    assert gpu_select.rank_prefix(Placement(), PROGRAM, NAMES) == ()
+    place = Path("/a b")
+    first, every, none = (
+        gpu_select.rank_prefix(Placement(), PROGRAM, NAMES, whose, place)
+        for whose in ("0", "all", "none")
+    )
     for whose, words in (("0", first), ("all", every)):
         options = f"--stdin {whose} --world W,V --folder /a%20b --"
         assert words == (str(PROGRAM), *options.split())
     assert none == (str(PROGRAM), "--stdin", "none", "--")
-    both = gpu_select.rank_prefix(AMD, PROGRAM, ("L",), reads[0])
-    assert both == (*gpu_select.rank_prefix(AMD, PROGRAM, ("L",))[:-1], *first[1:])
+    both = gpu_select.rank_prefix(AMD, PROGRAM, NAMES, "0", place)
+    assert both == (*gpu_select.rank_prefix(AMD, PROGRAM, NAMES)[:-1], *first[1:])
     assert gpu_select.gpu_environment(Placement()) == ()
     assert gpu_select.visible_gpus(AMD, 1).split("=") == ["ROCR_VISIBLE_DEVICES", "5"]
 
@@ -104,7 +109,7 @@ def test_bytes_that_are_no_utf8_are_noticed() -> None:
 
 def test_gpus_need_a_number_on_the_node() -> None:
     with pytest.raises(UsageError, match="does not tell ranks their number on their node"):
-        gpu_select.rank_prefix(AMD, PROGRAM, ())
+        gpu_select.rank_prefix(AMD, PROGRAM, replace(NAMES, node=()))
 
 
 def test_a_long_word_is_several() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mpigraft.core.model import CheckResult, Finding, NetLibrary
 from mpigraft.graft.check.check_input import CheckInput, base, mapped, not_checked, part, some
-from mpigraft.knowledge import GpuLibraries, Reach, fabric_reach, fit_facts, known_world
+from mpigraft.knowledge import GpuLibraries, fabrics_by_kind, fit_facts, known_world
 
 UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports that are a network's
 
@@ -83,20 +83,21 @@ def devices(pair: CheckInput) -> CheckResult:
 
 
 def _unreached(pair: CheckInput) -> Iterator[Finding]:
-    for fabric in fabric_reach():
+    for kind, fabrics in fabrics_by_kind().items():
         devices = [
             d for d in (pair.machine.fabrics if pair.machine else ())
-            if d.kind == fabric.kind and d.state.lower() != "down"
+            if d.kind == kind and d.state.lower() != "down"
         ]  # fmt: skip
-        if not devices or _reaches(pair, fabric):
+        providers, ucx = [p for row in fabrics for p in row.providers], any(f.ucx for f in fabrics)
+        if not devices or _reaches(pair, providers, by_ucx=ucx):
             continue
         yield Finding.of(
             "network-unreached",
             mpi=pair.mpi,
             devices=some(d.name for d in devices),
-            kind=fabric.kind,
-            providers=" or ".join(fabric.providers),
-            or_ucx=", or one with UCX" if fabric.ucx else "",
+            kind=kind,
+            providers=" or ".join(providers),
+            or_ucx=", or one with UCX" if ucx else "",
             evidence=tuple(
                 _offers(library)
                 for library in (pair.abi.mpi.libfabric, pair.abi.mpi.ucx)
@@ -105,11 +106,11 @@ def _unreached(pair: CheckInput) -> Iterator[Finding]:
         )
 
 
-def _reaches(pair: CheckInput, fabric: Reach) -> bool:
+def _reaches(pair: CheckInput, providers: Sequence[str], *, by_ucx: bool) -> bool:
     libfabric, ucx = pair.abi.mpi.libfabric, pair.abi.mpi.ucx
     offered = libfabric.offers if libfabric else ()
-    by_ucx = fabric.ucx and ucx is not None and any(_network(t) for t in ucx.offers)
-    return by_ucx or any(o.split(";")[0] in fabric.providers for o in offered)
+    by_ucx = by_ucx and ucx is not None and any(_network(t) for t in ucx.offers)
+    return by_ucx or any(o.split(";")[0] in providers for o in offered)
 
 
 def _network(transport: str) -> bool:

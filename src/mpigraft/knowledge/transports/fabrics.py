@@ -31,23 +31,10 @@ def fabrics() -> tuple[Fabric, ...]:
     return load_rows(Fabric, "fabric", "fabrics.toml")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What reaches devices of one kind: libfabric providers, and UCX."""
-
-    kind: str
-    providers: tuple[str, ...]
-    ucx: bool
-
-
-def fabric_reach() -> tuple[Reach, ...]:
-    """Return what reaches each kind of device, with any driver."""
+def fabrics_by_kind() -> dict[str, list[Fabric]]:
+    """Return the rows of each kind of device, which differ by driver."""
     kinds = dict.fromkeys(fabric.kind for fabric in fabrics())
-    rows = {kind: [row for row in fabrics() if row.kind == kind] for kind in kinds}
-    return tuple(
-        Reach(kind, tuple(p for row in own for p in row.providers), any(row.ucx for row in own))
-        for kind, own in rows.items()
-    )
+    return {kind: [row for row in fabrics() if row.kind == kind] for kind in kinds}
 
 
 def devices_by_fabric(
