@@ -64,7 +64,7 @@ def discover_machine(host: Host | None = None, places: Sequence[str] = ()) -> Ma
 def with_places(machine: Machine, specs: Sequence[str], host: Host | None = None) -> Machine:
     """Give the machine with the MPIs that `--mpi` words name by a path, as those of a stored
     campaign may. Raises as `discover_machine` does."""
-    places = given.places_of(specs)
+    places = tuple(dict.fromkeys(filter(given.is_place, specs)))
     known = all(any(given.is_at(mpi, place) for mpi in machine.mpis) for place in places)
     return machine if known else discover_machine(host, places)
 

@@ -208,8 +208,5 @@ def _curve_text(group: CellGroup | None, sizes: tuple[int, ...], sign: str) -> s
     if group is None:
         return "-"
     ratio = numbers.ratio(group.ratio_over(sizes))
-    return f"{ratio}{SINGLE}" if _is_single(group) else f"{sign} {ratio}".strip()
-
-
-def _is_single(group: CellGroup) -> bool:
-    return all(cell.rounds == 1 for cell in group.cells)
+    single = all(cell.rounds == 1 for cell in group.cells)
+    return f"{ratio}{SINGLE}" if single else f"{sign} {ratio}".strip()

@@ -116,12 +116,9 @@ def node_rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[R
         for start in range(0, len(cells), room):
             label = _label(place, before) if start == 0 else ""
             note = ", ".join(notes) if start == 0 else ""
-            yield Row(label, tuple(_padded(c, width) for c in cells[start : start + room]), note)
+            shown = (Cell(f"{c.text:>{width}}", c.rank) for c in cells[start : start + room])
+            yield Row(label, tuple(shown), note)
         before = place
-
-
-def _padded(cell: Cell, width: int) -> Cell:
-    return Cell(f"{cell.text:>{width}}", cell.rank)
 
 
 def _cell(core: Sequence[int], owners: dict[int, list[int]]) -> Cell:

@@ -271,7 +271,7 @@ class Loading:
         if not no_defaults:
             for folder in self.loader.defaults:
                 yield from self._at(Rule.DEFAULT, folder, f"{folder}/{name}")
-            self.tried.append(f"{Rule.DEFAULT} {self._plain_defaults()}")
+            self.tried.append(f"{Rule.DEFAULT} {':'.join(self.loader.plain_defaults)}")
 
     def _along(self, rule: Rule, name: str, path: _SearchPath) -> Iterator[_Hit]:
         """Search a list of folders, each with its hwcaps subfolders first."""
@@ -361,9 +361,6 @@ class Loading:
             return self.files.elf(self.loader.path).soname
         except ElfError:
             return None
-
-    def _plain_defaults(self) -> str:
-        return ":".join(self.loader.plain_defaults)
 
 
 @lru_cache(maxsize=1 << 16)

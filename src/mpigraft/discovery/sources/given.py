@@ -5,7 +5,6 @@ its libmpi. It is examined as one that a source finds, and is the same row where
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,10 +27,6 @@ INNER = ("bin", *LIBRARY_FOLDERS, *(f"lib/{triplet}" for triplet in TRIPLETS))
 def is_place(spec: str) -> bool:
     """Return whether `--mpi` names a path, and neither an id nor a family."""
     return "/" in spec
-
-
-def places_of(specs: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(is_place, specs)))
 
 
 def is_at(mpi: MpiInstall, place: str) -> bool:

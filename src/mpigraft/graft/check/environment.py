@@ -19,7 +19,7 @@ def pmi(pair: CheckInput) -> CheckResult:
     mpi, label = pair.abi.mpi, pair.guest.label
     launcher = mpi.launcher_kind
     if not label.kind.on_host and not label.env_program:
-        return part("pmi", "", [_no_env(pair)])
+        return part("pmi", "", [Finding.of("env-absent", name=pair.guest.label.name)])
     if mpi.launcher is None:
         return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(pair)])
     if pair.whole:  # an MPI and its own launcher
@@ -32,10 +32,6 @@ def pmi(pair: CheckInput) -> CheckResult:
     if known.alone:
         return part("pmi", "", [_alone(pair)])
     return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {pair.own_name}", ())
-
-
-def _no_env(pair: CheckInput) -> Finding:
-    return Finding.of("env-absent", name=pair.guest.label.name)
 
 
 def _alone(pair: CheckInput) -> Finding:

@@ -78,7 +78,7 @@ def _abi(pair: CheckInput) -> Iterator[Finding]:
         yield Finding.of("words-not-known", notes="; ".join(pair.guest.unknown))
         yield from _named(pair, pair.guest.label.name, pair.guest.named)
     elif not pair.contents.programs:
-        yield _no_program(pair)
+        yield Finding.of("no-program", name=pair.guest.label.name)
     offered = _offered(pair)
     differing: dict[str, list[str]] = {}
     unused: list[str] = []
@@ -139,10 +139,6 @@ def _two_abis(simulated: SimulatedProgram, needed: dict[str, str]) -> Finding:
     return Finding.of(
         "two-abis", program=simulated.program, abis=", ".join(sorted(needed.values()))
     )
-
-
-def _no_program(pair: CheckInput) -> Finding:
-    return Finding.of("no-program", name=pair.guest.label.name)
 
 
 def _no_mpi(pair: CheckInput, simulated: SimulatedProgram) -> Iterator[Finding]:

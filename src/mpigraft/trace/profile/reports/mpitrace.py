@@ -64,7 +64,8 @@ def merge_ranks(profiles: Sequence[Profile]) -> Profile:
     """Make one profile of the files that ranks of one job wrote: what they say is added up. The
     times of ranks without a file are those that rank 0 lists. Raises UsageError for other files."""
     own = [profile for profile in profiles if profile.source == "mpitrace"]
-    writers = {_writer(profile): profile for profile in own}
+    # By the rank whose file it is: rank 0 lists others too.
+    writers = {min((one.rank for one in profile.each), default=0): profile for profile in own}
     if len(writers) < len(profiles) or len({profile.ranks for profile in own}) > 1:
         names = ", ".join(profile.program for profile in profiles[:4])
         raise UsageError.of("profile-other-jobs", names=names)
@@ -92,11 +93,6 @@ def merge_ranks(profiles: Sequence[Profile]) -> Profile:
         each=tuple(each[rank] for rank in sorted(each)),
         notes=notes if known < ranks else (),
     )
-
-
-def _writer(profile: Profile) -> int:
-    """Return the rank whose file it is: rank 0 lists others too."""
-    return min((one.rank for one in profile.each), default=0)
 
 
 def _added(parts: list[Routine]) -> Routine:
