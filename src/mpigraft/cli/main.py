@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Iterable
+from copy import copy
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from mpigraft import __version__
 from mpigraft.cli import streams
@@ -51,12 +53,30 @@ COMMANDS = {
 }
 
 
+class Commands(TyperGroup):
+    """All commands. Each has the options of the whole tool too, which only the help of the tool
+    shows; what comes after the command counts."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        tool = [one for one in self.params if one.name in ("store", "verbose")]
+        pending: list[Any] = [*self.commands.values()]
+        for command in pending:
+            for one in map(copy, tool):
+                taken: Any = one
+                taken.hidden, taken.expose_value, taken.callback = True, False, _take_option
+                taken.default = taken.envvar = None
+                command.params.append(taken)
+            pending += getattr(command, "commands", {}).values()
+
+
 def load(words: Iterable[str]) -> typer.Typer:
     """Return the application with those commands in full that `words` name, or all while a shell
     asks for completions. To read the options of every command takes longer than all else that
     --help does, so the others have their line only."""
     app = typer.Typer(
         name="mpigraft",
+        cls=Commands,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=True,
@@ -75,6 +95,21 @@ def load(words: Iterable[str]) -> typer.Typer:
             context = getattr(module, "CONTEXT", None)
             app.command(name, short_help=summary, context_settings=context)(module.command)
     return app
+
+
+def _take_option(ctx: typer.Context, option: Any, value: Any) -> None:
+    root = ctx.find_root()
+    if value and option.name == "store":
+        root.obj = Path(value)
+    elif value:
+        root.params["verbose"] = True
+        _echo_commands()
+
+
+def _echo_commands() -> None:
+    from mpigraft.core.process import echo_to
+
+    echo_to(lambda line: tell(f"+ {line}"))
 
 
 def _unread() -> None:
@@ -103,9 +138,7 @@ def settings(
     Start with `mpigraft discover`, then `mpigraft bench --quick` and `mpigraft report`.
     """
     if verbose:
-        from mpigraft.core.process import echo_to
-
-        echo_to(lambda line: tell(f"+ {line}"))
+        _echo_commands()
     del version  # _version has answered
     ctx.obj = store or default_store()
 
@@ -138,16 +171,6 @@ def main(argv: list[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _refusal(error: typer.TyperException, words: list[str]) -> str:
-    """Return what is wrong with a line, and what to type: options of the whole tool come before
-    the command."""
-    option = getattr(error, "option_name", "")
-    if before := {"--store": "--store FOLDER", "--verbose": "-v", "-v": "-v"}.get(option):
-        command = next((word for word in words if word in COMMANDS), "COMMAND")
-        return f"{option} goes before the command\nwhat to do: mpigraft {before} {command} ..."
-    return f"{error.format_message()}\nwhat to do: mpigraft COMMAND --help"
-
-
 def run_command(words: list[str]) -> int:
     """Return the exit code of one command; says on stderr what went wrong."""
     try:
@@ -158,7 +181,7 @@ def run_command(words: list[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             tell(error.format_message())
         else:
-            tell(f"mpigraft: {_refusal(error, words)}")
+            tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft COMMAND --help")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Annotated
 
+import typer
+
 from mpigraft.cli import job
 from mpigraft.cli.common import DryRun, flag, out, tell
 from mpigraft.cli.options import takes_request
@@ -17,6 +19,7 @@ CONTEXT = job.CONTEXT
 @takes_request()
 def command(
     *,
+    ctx: typer.Context,
     program: job.Program,
     asked: Asked[RunSpec],
     explain: Annotated[
@@ -48,4 +51,5 @@ def command(
     if dry_run:
         out(job_script(planned, os.environ), exact=True)
         return 0
-    return job.prove_and_start(planned, keep=sys.argv[1:2] == ["run"] and not explain)
+    keep = sys.argv[1:2] == ["run"] and not explain and not ctx.find_root().params["verbose"]
+    return job.prove_and_start(planned, keep=keep)

@@ -10,8 +10,10 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from mpigraft.bench.measurement import LaunchOutcome
 from mpigraft.bench.schedule import benchmarks, campaign, times
@@ -312,14 +314,54 @@ def test_an_interrupt_exits_130(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "--store {} compare", "compare --store {}", "compare --store={} night",
+        "--store /elsewhere compare --store {}", "results show --store {}", "status --store {}",
+        "results --store {} show",
+    ],
+)  # fmt: skip
+def test_the_store_is_named_before_and_after_the_command(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "empty"
+    assert main.run_command(words.format(store).split()) == MissingError.exit_code
+    assert str(store) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "due"),
+    [
+        ("-v compare", True), ("compare -v", True), ("results list --verbose", True),
+        ("compare", False), ("run --dry-run --no-proof -- true -v", False),
+    ],
+)  # fmt: skip
+def test_started_commands_are_shown_by_an_option_before_and_after_the_command(
+    words: str, due: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr("mpigraft.core.process.echo_to", shown.append)
+    main.run_command(words.split())
+    assert bool(shown) == due
+
+
+def test_no_command_has_an_option_of_the_tool_for_itself() -> None:
+    group: Any = typer.main.get_command(main.load(main.COMMANDS))
+    pending = list(group.commands.values())
+    for command in pending:
+        names = [name for one in command.params for name in one.opts]
+        assert [names.count(name) for name in ("--store", "--verbose", "-v")] == [1, 1, 1]
+        pending += getattr(command, "commands", {}).values()
+
+
+@pytest.mark.parametrize(
     ("words", "fix"),
     [
-        (("compare", "--store", "/x"), "mpigraft --store FOLDER compare ..."),
-        (("results", "list", "-v"), "mpigraft -v results ..."),
-        (("compare", "--stor"), "mpigraft COMMAND --help"),
+        (("compare", "--stor"), "--store"),
+        (("compare", "--unknown"), "mpigraft COMMAND --help"),
     ],
 )
-def test_an_option_of_the_tool_after_its_command_is_shown_where_it_belongs(
+def test_an_option_that_is_not_there_is_refused(
     words: tuple[str, ...], fix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run_command([*words]) == UsageError.exit_code
