@@ -69,7 +69,7 @@ natives: $(EVERY) ## the C programs, for each architecture and ABI
 
 WHEELS := dist
 wheel: setup natives ## the wheel, C programs and all, into dist/
-	@rm -rf build/lib build/bdist.* # or files that are gone would come along
+	@rm -rf build/lib build/bdist.* build/own # or files that are gone would come along
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(WHEELS) .
 
 dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
