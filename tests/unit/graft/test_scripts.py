@@ -282,7 +282,7 @@ def test_a_job_is_refused_before_it_starts(place: str, here: Path) -> None:
         "run --bind=/usr --env A=1 --map-by numa --engine-option=bwrap=--new-session",
         "run -n4 --hosts localhost --gpus --stdin none",
         "profile --waits -o app.json --html app.html --top 3",
-        "record -o app.record --budget 8 --bind-to none",
+        "record -o app.record --budget 8M --bind-to none",
         "check --mpi openmpi --replace libfabric --no-glibc --json .",
         "plan --mpi openmpi --as shell --output app.sh .",
         "plan --mpi openmpi --engine bwrap --engine-option=--new-session --engine-option=bwrap=-x"
