@@ -16,12 +16,14 @@ from mpigraft.cli.common import (
     console,
     examine_machine,
     flag,
+    guest_and_words,
     image_of,
     out,
+    tell_image,
 )
-from mpigraft.cli.options import row_of, takes_request
+from mpigraft.cli.options import GUEST, row_of, takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
-from mpigraft.request import Asked, GraftSpec
+from mpigraft.request import Asked, GraftSpec, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, GuestLabel, Replace
@@ -56,8 +58,11 @@ def command(
     *,
     guest: Annotated[
         str,
-        typer.Argument(help="Program, root folder, SIF, OCI archive, podman:IMAGE, or a stack."),
-    ],
+        typer.Argument(
+            help="Software stack; another guest is named by --image.", show_default=False
+        ),
+    ] = "",
+    image: Annotated[str, row_of(RunSpec, "image", GUEST, "none")] = "",
     specs: Annotated[
         list[str] | None,
         row_of(GraftSpec, "mpi", "Host MPI to check: openmpi, mpich@5, a path.", "all"),
@@ -78,26 +83,31 @@ def command(
 
     \b
     Examples:
-      mpigraft check app.sif --mpi openmpi@5
-      mpigraft check app.sif --mpi mpich -- python3 solver.py
-      mpigraft check ./app --machine machine.json --mpi mpich --json
+      mpigraft check --image app.sif --mpi openmpi@5
+      mpigraft check --image app.sif --mpi mpich -- python3 solver.py
+      mpigraft check --image ./app --machine machine.json --mpi mpich --json
       mpigraft check /cvmfs/software.eessi.io/versions/2023.06/software/linux/x86_64/amd/zen3
     """
     from mpigraft.core.serialize import document
     from mpigraft.report import fit_lines, fits_table
     from mpigraft.selection import cached_checks, check_fits, describe_others
 
+    guest, job_words = guest_and_words(image, guest, words)
+    if not guest:
+        raise UsageError.of("check-incomplete")
     machine = Path(asked.value.machine) if asked.value.machine else None
     spec = replace(asked.value, mpi=_single_spec(specs or ()))
     if stack or _is_stack(guest):
         from mpigraft.cli.check_stack import check_stack_of
 
-        if words or replace(spec, machine="", mpi="") != GraftSpec():
+        if job_words or replace(spec, machine="", mpi="") != GraftSpec():
             raise UsageError.of("stack-option")
         return check_stack_of(image_of(guest), spec.mpi, machine, as_json=as_json)
+    if not image:
+        tell_image("check", guest)
     here = examine_machine(machine, [spec.mpi])
     typed = (*spec.words_of("check"), *(["--json"] if as_json else ()))
-    request = replace(spec, guest=image_of(guest), words=tuple(words or ()), typed=typed)
+    request = replace(spec, guest=image_of(guest), words=job_words, typed=typed)
     mpis = chosen_mpis(spec.mpi, here)
     checked = cached_checks(request, here, mpis)
     if checked is None:

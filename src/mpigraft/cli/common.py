@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -61,6 +62,20 @@ Wait = Annotated[bool, flag("Wait until no other campaign runs on these nodes.",
 IgnoreLock = Annotated[
     bool, flag("Measure beside another campaign: values of both may be wrong.", "--ignore-lock")
 ]
+
+
+def guest_and_words(
+    image: str, guest: str, words: Sequence[str] | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return the guest and the words of a job in it: where --image names the guest, the first word
+    is one of the job's."""
+    of_job = tuple(words or ())
+    return (image, (guest, *of_job) if guest else of_job) if image else (guest, of_job)
+
+
+def tell_image(verb: str, guest: str) -> None:
+    """Tell how to name a guest that was given without --image."""
+    tell(f"mpigraft: name the guest as in `run`: mpigraft {verb} --image {shlex.quote(guest)}")
 
 
 def image_of(word: str) -> str:

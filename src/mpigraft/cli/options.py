@@ -113,6 +113,8 @@ def row_of(kind: type, key: str, text: str = "", usual: str | bool | None = None
     return described(options_of(kind)[key].showing(usual, text))
 
 
+GUEST = "Program, root folder, SIF, OCI archive, or podman:IMAGE that the MPI goes under."
+
 # Options of `run` that other commands have too.
 Hosts = Annotated[str, row_of(RunSpec, "hosts")]
 Hostfile = Annotated[str, row_of(RunSpec, "hostfile")]

@@ -11,12 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from mpigraft.cli.common import Words, console, examine_machine, flag, image_of, option, out, tell
-from mpigraft.cli.options import takes_request
+from mpigraft.cli.common import (
+    Words,
+    console,
+    examine_machine,
+    flag,
+    guest_and_words,
+    image_of,
+    option,
+    out,
+    tell,
+    tell_image,
+)
+from mpigraft.cli.options import GUEST, row_of, takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.write import write_whole
 from mpigraft.report import graft_plan_lines, pruned_lines, stored_plans_lines
-from mpigraft.request import Asked, GraftSpec
+from mpigraft.request import Asked, GraftSpec, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import GraftPlan
@@ -47,8 +58,9 @@ class PlansDocument(TypedDict):
 def command(
     *,
     guest: Annotated[
-        str, typer.Argument(help="Program, root folder, SIF, OCI archive, or podman:IMAGE.")
+        str, typer.Argument(help="The guest, without --image.", show_default=False)
     ] = "",
+    image: Annotated[str, row_of(RunSpec, "image", GUEST, "none")] = "",
     words: Words = None,
     asked: Asked[GraftSpec],
     list_: Annotated[bool, flag("List the plans that are stored.", "--list")] = False,
@@ -69,9 +81,9 @@ def command(
 
     \b
     Examples:
-      mpigraft plan app.sif --mpi openmpi@5
-      mpigraft plan app.sif --mpi mpich -- python3 solver.py
-      mpigraft plan app.sif --mpi openmpi@5 --as shell -o app.sh
+      mpigraft plan --image app.sif --mpi openmpi@5
+      mpigraft plan --image app.sif --mpi mpich -- python3 solver.py
+      mpigraft plan --image app.sif --mpi openmpi@5 --as shell -o app.sh
       mpigraft plan --list
       mpigraft plan --prune 7 --dry-run
     """
@@ -87,15 +99,18 @@ def command(
     if list_ or remove:
         out(_listed(form) if list_ else _removed(remove))
         return
+    guest, job_words = guest_and_words(image, guest, words)
     if not guest or not spec.mpi:
         raise UsageError.of("plan-incomplete")
-    from mpigraft.request import RunSpec, asked_for, read_site
+    if not image:
+        tell_image("plan", guest)
+    from mpigraft.request import asked_for, read_site
     from mpigraft.selection import examine_subject
 
     engine = {"engine": spec.engine or None, "engine_option": spec.engine_options or None}
     site = read_site(os.environ).merged(asked_for(RunSpec, engine))
     spec = replace(
-        spec, guest=image_of(guest), words=tuple(words or ()),
+        spec, guest=image_of(guest), words=job_words,
         engine=site.engine, engine_options=site.engine_options, typed=spec.words_of("plan"),
     )  # fmt: skip
     options = spec.options

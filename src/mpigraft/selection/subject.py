@@ -53,7 +53,10 @@ def visible_to_job(engine: str = "") -> list[tuple[str, list[str]]]:
 
 def _subject(request: GraftSpec, words: Sequence[str], image: str, site: RunSpec) -> JobSubject:
     """Examine words as `run` does, with the engine and the binds of a job of the site."""
-    typed, binds = (*request.typed, request.guest) if image else request.typed, site.optional
+    typed, binds = (
+        (*request.typed, "--image", request.guest) if image else request.typed,
+        site.optional,
+    )
     job = RunSpec(tuple(words), image, engine=site.engine, binds=binds, optional=binds, verb=typed)
     subject = job_subject(job, dict(os.environ))
     if subject.command.alone:

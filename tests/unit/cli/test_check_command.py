@@ -75,7 +75,7 @@ def image(monkeypatch: pytest.MonkeyPatch, replace_everywhere: Replacing) -> Gue
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = run_command(["check", "app.sif", *words])
+    code = run_command(["check", "--image", "app.sif", *words])
     told = capsys.readouterr()
     return code, told.out, told.err
 
@@ -325,3 +325,25 @@ def test_nothing_replaced_is_a_verdict_too() -> None:
         replace=Replace.NOTHING,
     )  # fmt: skip
     assert fit.ok
+
+
+def test_a_guest_without_a_flag_is_checked_with_a_note(
+    image: Guest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The words of a job are the same, with and without --image."""
+    named = "--image app.sif"
+    for job in ((), ("--", "solver", "a.dat")):
+        answers = []
+        for guest in (named.split(), ["app.sif"]):
+            code = run_command(["check", *guest, "--mpi", "openmpi", *job])
+            answers.append((code, *capsys.readouterr()))
+        (code, page, told), (old_code, old_page, old_told) = answers
+        assert (code, page) == (old_code, old_page)
+        note, _, rest = old_told.partition("\n")
+        assert named in note
+        assert rest == told
+
+
+def test_a_guest_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["check", "--mpi", "openmpi"]) == 2
+    assert matches(capsys.readouterr().err, "check-incomplete")

@@ -283,10 +283,10 @@ def test_a_job_is_refused_before_it_starts(place: str, here: Path) -> None:
         "run -n4 --hosts localhost --gpus --stdin none",
         "profile --waits -o app.json --html app.html --top 3",
         "record -o app.record --budget 8M --bind-to none",
-        "check --mpi openmpi --replace libfabric --no-glibc --json .",
-        "plan --mpi openmpi --as shell --output app.sh .",
+        "check --mpi openmpi --replace libfabric --no-glibc --json --image .",
+        "plan --mpi openmpi --as shell --output app.sh --image .",
         "plan --mpi openmpi --engine bwrap --engine-option=--new-session --engine-option=bwrap=-x"
-        " --replace libfabric --no-glibc --force --ranks-per-node 4 .",
+        " --replace libfabric --no-glibc --force --ranks-per-node 4 --image .",
     ],
 )
 def test_the_offered_command_has_every_option_that_was_typed(options: str, here: Path) -> None:
@@ -317,7 +317,9 @@ def test_an_interpreter_alone_is_no_answer(here: Path) -> None:
         with pytest.raises(UsageError) as error:
             examine_subject(GraftSpec(".", programs=(name,)))
         assert error.value.code == "interpreter-alone"
-        assert matches(str(error.value.fix), "interpreter-alone", way=f"mpigraft check . -- {name}")
+        assert matches(
+            str(error.value.fix), "interpreter-alone", way=f"mpigraft check --image . -- {name}"
+        )
 
 
 @given(st.text(alphabet="ab$(){}[]`'\"\\|&;<># \n=-", max_size=40))

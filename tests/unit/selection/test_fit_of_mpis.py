@@ -88,7 +88,7 @@ def test_a_refused_script_is_answered_with_the_options_that_were_typed(
         verdicts.check_fits(request, machine, MPIS)
     assert matches(
         no.value, "script-starts-launcher",
-        advice=f"mpigraft check --mpi openmpi {image} -- /{SOLVER}",
+        advice=f"mpigraft check --mpi openmpi --image {image} -- /{SOLVER}",
     )  # fmt: skip
 
 
