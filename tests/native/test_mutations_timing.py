@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.long]
 LIMIT_S = 2.0  # of a scenario; those that pass take hundredths of a second
 ONLY = {
     "common/clock.h": ("examine_clock", "coarseness"),
-    "bench/measure.h": (
+    "bench/measure.c": (
         "CLOCK_STEPS", "LEAST_SAMPLES", "LEAST_LONG", "LONG", "TRIES", "FARTHEST", "PATIENCE",
         "CHUNKS", "SCATTERED", "SLICE", "time_batch", "time_batch_as_osu", "run_batch",
         "take_samples",
@@ -27,7 +27,7 @@ ONLY = {
         "make_schedule", "reduce_samples", "scattered", "misjudged", "measure_size",
         "time_computation", "steps_of", "typical", "overlap_of", "average", "measure_overlap",
     ),
-    "bench/output.h": ("messages_of", "in_unit", "figure_of"),
+    "bench/output.c": ("messages_of", "in_unit", "figure_of"),
 }  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
 SAME = {

@@ -29,7 +29,7 @@ from mpigraft.core.write import make_folder
 
 SOURCES = Path(__file__).parent
 PREBUILT = SOURCES / "prebuilt"
-# A row of bench/table.h: a benchmark, or a collective in one of its forms. Those without a title
+# A row of bench/table.c: a benchmark, or a collective in one of its forms. Those without a title
 # OSU has not, or makes in another way.
 ROW = re.compile(
     r'^    \{"(?P<name>\w+)", (?P<title>")?|'
@@ -80,8 +80,8 @@ class Program:
 
 @cache
 def benchmarks() -> dict[str, bool]:
-    """Read bench/table.h: each benchmark in the order of the table, and whether OSU has it too."""
-    text = (SOURCES / "bench/table.h").read_text(encoding="utf-8")
+    """Read bench/table.c: each benchmark in the order of the table, and whether OSU has it too."""
+    text = (SOURCES / "bench/table.c").read_text(encoding="utf-8")
     return {
         form.format(row["name"] or row["collective"]): bool(row["title"] or row["titled"])
         for row in ROW.finditer(text)

@@ -1,6 +1,5 @@
 /* A benchmark whose setup takes more messages than its buffers have room for. */
-#include "../../../src/mpigraft/native/bench/table.h"
-#include "../../../src/mpigraft/native/bench/buffers.h"
+#include "../../../src/mpigraft/native/bench/message.h"
 
 const char program_name[] = "slots";
 

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../src/mpigraft/native/bench/sums.h"
+#include "../../../src/mpigraft/native/bench/content.c"
 
 const char program_name[] = "sums";
 
 enum { BYTES = 251 }; /* each that the content may have */
 
-static unsigned char content[BYTES];
+static unsigned char given[BYTES];
 static char part[BYTES], sums[BYTES];
 
 static void expect(bool holds, const char *what, int ranks, int rank)
@@ -21,7 +21,7 @@ static void expect(bool holds, const char *what, int ranks, int rank)
 
 static void add_part(struct run *run, int sign)
 {
-    fill_numbers(run, part, content, BYTES);
+    fill_numbers(run, part, given, BYTES);
     for (int i = 0; i < BYTES; i++)
         sums[i] = (char)(sums[i] + sign * part[i]);
 }
@@ -34,14 +34,14 @@ static void try_maxima(struct run *run)
 {
     memset(sums, 0, sizeof sums);
     for (run->rank = 0; run->rank < run->size; run->rank++) {
-        fill_numbers(run, part, content, BYTES);
+        fill_numbers(run, part, given, BYTES);
         for (int i = 0; i < BYTES; i++)
             sums[i] = (unsigned char)part[i] > (unsigned char)sums[i] ? part[i] : sums[i];
     }
     run->options = &in_one_buffer;
-    expect(right_sums(run, sums, content, BYTES), "right maxima are wrong", run->size, -1);
+    expect(right_sums(run, sums, given, BYTES), "right maxima are wrong", run->size, -1);
     sums[BYTES / 2]++;
-    expect(!right_sums(run, sums, content, BYTES), "a wrong maximum is right", run->size, -1);
+    expect(!right_sums(run, sums, given, BYTES), "a wrong maximum is right", run->size, -1);
 }
 
 static void try_ranks(int ranks)
@@ -57,10 +57,10 @@ static void try_ranks(int ranks)
     }
     for (int i = 0; i < BYTES; i++)
         expect(exact[i] > 0 && exact[i] <= 127, "a sum of none, or over 127", ranks, i);
-    expect(right_sums(&run, sums, content, BYTES), "right sums are wrong", ranks, -1);
+    expect(right_sums(&run, sums, given, BYTES), "right sums are wrong", ranks, -1);
     for (run.rank = 0; run.rank < ranks && ranks < 2000; run.rank++) {
         add_part(&run, -1);
-        expect(!right_sums(&run, sums, content, BYTES), "a rank is missing", ranks, run.rank);
+        expect(!right_sums(&run, sums, given, BYTES), "a rank is missing", ranks, run.rank);
         add_part(&run, 1);
     }
     try_maxima(&run);
@@ -72,7 +72,7 @@ static void try_ranks(int ranks)
 int main(void)
 {
     for (int i = 0; i < BYTES; i++)
-        content[i] = (unsigned char)i;
+        given[i] = (unsigned char)i;
     for (int ranks = 1; ranks <= 130; ranks++)
         try_ranks(ranks);
     try_ranks(1000);

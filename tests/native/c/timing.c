@@ -16,11 +16,12 @@ const char program_name[] = "timing";
 #undef compute
 static void compute(long steps);
 
-#include "bench/measure.h"
-
-#include "bench/output.h"
-
-#include "bench/table.h"
+#include "bench/buffers.c"
+#include "bench/content.c"
+#include "bench/measure.c"
+#include "bench/message.c"
+#include "bench/output.c"
+#include "bench/table.c"
 
 static struct {
     double cost, tick, jitter;        /* of the clock; every second reading costs that much more */

@@ -18,11 +18,7 @@
 #include "message.h"
 #include "options.h"
 #include "output.h"
-#include "pairs.h"
 #include "run.h"
-#include "selection.h"
-#include "startup.h"
-#include "table.h"
 
 const char program_name[] = "mpigraft-bench";
 
@@ -105,7 +101,7 @@ static void explain(const struct run *run, size_t bytes, const struct needs *nee
                 INT_LIMIT);
     else if (needs->missing)
         fprintf(stderr, "counts or displacements over %d, and this MPI has no %s", INT_LIMIT,
-                LARGE_CALLS[needs->missing].name);
+                name_of((enum call)needs->missing));
     else
         fprintf(stderr, "%.3g times the memory that is free on a node", needs->memory);
     fprintf(stderr, run->options->max_asked ? "; use a smaller --max\n" : "\n");
@@ -336,7 +332,7 @@ int main(int argc, char **argv)
         measure(&bench, &options, selections, count);
     else
         fprintf(stderr, "mpigraft-bench: this needs two ranks or more; the world has one\n");
-    free(content);
+    forget_content();
     free(selections);
     leave_world(&bench.world);
     return !enough ? EXIT_USAGE : bench.valid ? 0 : EXIT_INVALID;

@@ -15,13 +15,6 @@
 #include "mpi_functions.h"
 #include "run.h"
 
-/* Ranks that are roots in turn: of persistent ones no more than have a request. */
-static int roots_of(const struct run *run)
-{
-    int most = has(run, PERSISTENT) && run->size > MOST_ROOTS ? MOST_ROOTS : run->size;
-    return like_osu(run) ? 1 : most;
-}
-
 static int root_of(const struct run *run, long i)
 {
     return (int)(i % roots_of(run));

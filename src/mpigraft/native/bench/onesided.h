@@ -13,8 +13,6 @@
 #include "message.h"
 #include "run.h"
 
-enum { STEP = 61 }; /* content of one message to that of the next */
-
 /* ---- epochs ---- */
 
 static void open_access(struct run *run)
@@ -43,20 +41,6 @@ static void expose(struct run *run)
     } else if (run->options->sync == SYNC_PSCW) {
         OK(MPI_Win_post(run->other, 0, run->win));
         OK(MPI_Win_wait(run->win));
-    }
-}
-
-/* What this rank stored in its own memory, and what others stored there, is one. */
-static void synchronize_window(struct run *run)
-{
-    switch (run->options->sync) {
-    case SYNC_FLUSH: OK(MPI_Win_sync(run->win)); break;
-    case SYNC_FENCE: OK(MPI_Win_fence(0, run->win)); break;
-    case SYNC_LOCK:
-        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, run->rank, 0, run->win));
-        OK(MPI_Win_unlock(run->rank, run->win));
-        break;
-    default: break; /* post does it */
     }
 }
 
@@ -160,13 +144,5 @@ ACCESS(compare_and_swap,
        MPI_Compare_and_swap(sent(run, i % 2), sent(run, 1 - i % 2), run->recv.wire,
                             run->message.type, run->peer, 0, run->win))
 #undef MESSAGE
-
-/* Which of the two numbers is where this rank looks after so many exchanges. */
-static void expect_swapped(struct run *run, long exchanges)
-{
-    int from = run->leads ? run->rank : run->peer, to = run->leads ? run->peer : run->rank;
-    bool second = (exchanges + run->leads) % 2 == 0;
-    run->recv.slot[0].key = key_between(from, to) + (second ? STEP : 0);
-}
 
 #endif

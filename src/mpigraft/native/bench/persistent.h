@@ -97,23 +97,6 @@ static void stream_both_ways_again(struct run *run, long i)
 
 /* ---- partitions ---- */
 
-/* Open MPI duplicates the world when the first request of this kind is made, and waits until every
- * rank has made one: so each sends a byte to itself, those that take no part in pairs too. */
-static void introduce_partitions(int rank)
-{
-    char from = 1, to = 0;
-    MPI_Request requests[2];
-    CALL_ADDED(Precv_init, &to, 1, 1, MPI_CHAR, rank, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
-               &requests[0]);
-    CALL_ADDED(Psend_init, &from, 1, 1, MPI_CHAR, rank, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
-               &requests[1]);
-    OK(MPI_Startall(2, requests));
-    CALL_ADDED(Pready, 0, requests[1]);
-    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
-    for (int i = 0; i < 2; i++)
-        OK(MPI_Request_free(&requests[i]));
-}
-
 /* As many as were asked for and divide the message: of one byte there is one. */
 static int partitions_of(const struct run *run)
 {

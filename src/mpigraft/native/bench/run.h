@@ -103,6 +103,8 @@ enum added {
     PRECV_INIT, PREADY, ADDED_CALLS,
 };
 
+enum { TAG = 1, ACKNOWLEDGE = 2 };
+
 enum {
     MOST_ROOTS = 16,     /* of a persistent collective: each has a request of its own */
     NUMBERS_SWAPPED = 2, /* each expects the other */
@@ -110,6 +112,7 @@ enum {
 };
 
 struct run;
+typedef void setup_of_messages(struct run *);
 
 /* A benchmark is a row of a table. Loop, content, validation and output are shared. */
 struct benchmark {
@@ -117,12 +120,15 @@ struct benchmark {
     enum ranks ranks;
     enum metric metric;
     unsigned traits;
-    void (*setup)(struct run *);           /* which messages leave and arrive here */
+    setup_of_messages *setup;              /* which messages leave and arrive here */
     void (*iterate)(struct run *, long i); /* iteration `i` of a batch */
     enum call calls[MOST_CALLS];           /* by which messages travel */
     void (*open)(struct run *);            /* once buffers are there: requests, communicators */
     enum added added;                      /* the function that MPI has to have */
 };
+
+extern const struct benchmark BENCHMARKS[];
+extern const int BENCHMARK_COUNT;
 
 struct run {
     const struct options *options;
@@ -157,6 +163,13 @@ static inline bool like_osu(const struct run *run)
 static inline bool has(const struct run *run, unsigned trait)
 {
     return (run->benchmark->traits & trait) != 0;
+}
+
+/* Ranks that are roots in turn: of persistent ones no more than have a request. */
+static inline int roots_of(const struct run *run)
+{
+    int most = has(run, PERSISTENT) && run->size > MOST_ROOTS ? MOST_ROOTS : run->size;
+    return like_osu(run) ? 1 : most;
 }
 
 static inline bool in_place(const struct run *run)

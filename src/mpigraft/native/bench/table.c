@@ -1,12 +1,9 @@
 /* The table of benchmarks: who takes part, what it measures, and the functions that make it. */
-#ifndef MPIGRAFT_TABLE_H
-#define MPIGRAFT_TABLE_H
-
-#include "pt2pt.h"
 #include "collectives.h"
+#include "measure.h"
 #include "onesided.h"
-#include "message.h"
 #include "persistent.h"
+#include "pt2pt.h"
 #include "run.h"
 
 /* A collective that is started and waited for, and one that is made ready once. OSU has no tables
@@ -29,7 +26,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 
-static const struct benchmark BENCHMARKS[] = {
+const struct benchmark BENCHMARKS[] = {
     {"latency", "MPI Latency", PAIR, LATENCY, HALVES, one_each_way, ping_pong, {SEND, RECV}},
     {"bw", "MPI Bandwidth", PAIR, BANDWIDTH, WINDOWED, window_one_way, stream, {ISEND, IRECV}},
     {"bibw", "MPI Bi-Directional Bandwidth", PAIR, BANDWIDTH, WINDOWED | BOTH_WAYS,
@@ -141,6 +138,4 @@ static const struct benchmark BENCHMARKS[] = {
 
 #pragma GCC diagnostic pop
 
-enum { BENCHMARK_COUNT = sizeof BENCHMARKS / sizeof *BENCHMARKS };
-
-#endif
+const int BENCHMARK_COUNT = sizeof BENCHMARKS / sizeof *BENCHMARKS;

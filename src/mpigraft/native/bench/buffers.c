@@ -1,13 +1,8 @@
 /* What one size of one benchmark works on: messages, their buffers, windows, counts. */
-#ifndef MPIGRAFT_BUFFERS_H
-#define MPIGRAFT_BUFFERS_H
-
 #include "../common/check.h"
-#include "collectives.h"
-#include "mpi_functions.h"
+#include "../common/memory.h"
 #include "message.h"
-#include "onesided.h"
-#include "run.h"
+#include "mpi_functions.h"
 
 /* ---- windows ---- */
 
@@ -65,6 +60,20 @@ static void close_window(struct run *run)
     OK(MPI_Win_free(&run->win));
 }
 
+/* What this rank stored in its own memory, and what others stored there, is one. */
+static void synchronize_window(struct run *run)
+{
+    switch (run->options->sync) {
+    case SYNC_FLUSH: OK(MPI_Win_sync(run->win)); break;
+    case SYNC_FENCE: OK(MPI_Win_fence(0, run->win)); break;
+    case SYNC_LOCK:
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, run->rank, 0, run->win));
+        OK(MPI_Win_unlock(run->rank, run->win));
+        break;
+    default: break; /* post does it */
+    }
+}
+
 /* ---- one size ---- */
 
 static struct distribution distribute(const struct run *run, const struct area *area)
@@ -107,7 +116,7 @@ static bool needs_large_counts(const struct run *run)
     return run->message.count > INT_LIMIT || (far && (out > in ? out : in) > INT_LIMIT);
 }
 
-static void plan_size(struct run *run, size_t bytes)
+void plan_size(struct run *run, size_t bytes)
 {
     size_t room = MAX_IN_FLIGHT / (bytes ? bytes : 1);
     size_t window = (size_t)run->options->window;
@@ -123,7 +132,7 @@ static void plan_size(struct run *run, size_t bytes)
     run->large = needs_large_counts(run);
 }
 
-static void set_up(struct run *run, size_t bytes)
+void set_up(struct run *run, size_t bytes)
 {
     plan_size(run, bytes);
     make_content(2 * bytes);
@@ -146,7 +155,7 @@ static void set_up(struct run *run, size_t bytes)
         run->benchmark->open(run);
 }
 
-static void tear_down(struct run *run)
+void tear_down(struct run *run)
 {
     if (run->win != MPI_WIN_NULL)
         close_window(run);
@@ -180,6 +189,14 @@ static void fill_in_place(struct run *run)
     upload(run, &run->recv);
 }
 
+/* Which of the two numbers is where this rank looks after so many exchanges. */
+static void expect_swapped(struct run *run, long exchanges)
+{
+    int from = run->leads ? run->rank : run->peer, to = run->leads ? run->peer : run->rank;
+    bool second = (exchanges + run->leads) % 2 == 0;
+    run->recv.slot[0].key = key_between(from, to) + (second ? STEP : 0);
+}
+
 /* Parts that were exchanged an even number of times are what they were at first. */
 static void exchange_keys(struct run *run)
 {
@@ -193,7 +210,7 @@ static void exchange_keys(struct run *run)
 /* ---- before and after a batch ---- */
 
 /* New content to send, poison where it shall arrive. */
-static void prepare(struct run *run)
+void prepare(struct run *run)
 {
     run->round++;
     fill(run, &run->send);
@@ -220,7 +237,7 @@ static bool received_nothing(const struct run *run, long iterations)
 }
 
 /* Look at what arrived in a batch of `iterations`. */
-static void check(struct run *run, long iterations)
+void check(struct run *run, long iterations)
 {
     if (run->win != MPI_WIN_NULL) {
         OK(MPI_Barrier(run->comm));
@@ -240,5 +257,3 @@ static void check(struct run *run, long iterations)
     if (back)
         exchange_keys(run);
 }
-
-#endif

@@ -5,20 +5,13 @@
  * but takes n / 2 times as long, and a network that is loaded alike everywhere shows its weak
  * links too.
  */
-#ifndef MPIGRAFT_PAIRS_H
-#define MPIGRAFT_PAIRS_H
-
-#include <mpi.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "pt2pt.h"
 #include "../common/check.h"
-#include "../common/world.h"
 #include "measure.h"
 #include "output.h"
-#include "selection.h"
+#include "run.h"
 
 enum { SHORT_MESSAGE = 8, LONG_MESSAGE = 1 << 20, NAME_ROOM = 80 };
 enum { IN_FLIGHT = 8 }; /* long messages: enough to fill a link, and little to wait for */
@@ -174,8 +167,8 @@ static bool print_middle(const struct link *links, int count)
 
 /* All pairs of `hosts`, a communicator of one rank each. The first prints; returns how many
  * values there are, and whether all are valid. */
-static int run_pairs(const struct options *options, MPI_Comm hosts, struct clock clock,
-                     bool *valid)
+int run_pairs(const struct options *options, MPI_Comm hosts, struct clock clock,
+              bool *valid)
 {
     int host, count, met = 0;
     char name[NAME_ROOM];
@@ -204,5 +197,3 @@ static int run_pairs(const struct options *options, MPI_Comm hosts, struct clock
     free(links);
     return host == 0 ? 3 * met + 2 : 0;
 }
-
-#endif

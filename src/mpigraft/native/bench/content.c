@@ -1,13 +1,39 @@
-/* Numbers that ranks add up, and whether the sums are right. */
-#ifndef MPIGRAFT_SUMS_H
-#define MPIGRAFT_SUMS_H
-
+/* What messages contain, and whether it arrived. */
 #include <limits.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
-#include "run.h"
+#include "../common/check.h"
+#include "../common/memory.h"
+#include "message.h"
+
+/* Longer messages are cut into pieces, each from a place of its own in the table: a table as
+ * long as the messages would take the memory of another buffer. An even number of blocks. */
+#ifndef PIECE
+#define PIECE (16 << 20)
+#endif
+
+static unsigned char *content;
+static size_t content_bytes;
+
+/* Bytes of a table for messages of up to `largest`. */
+size_t content_for(size_t largest)
+{
+    return KEYS + (largest < PIECE ? largest : PIECE);
+}
+
+void make_content(size_t largest)
+{
+    if (content_bytes >= content_for(largest))
+        return;
+    free(content);
+    content_bytes = content_for(largest);
+    content = need(content_bytes, 1);
+    uint32_t state = 2463534242u;
+    for (size_t i = 0; i < content_bytes; i++) {
+        state ^= state << 13, state ^= state >> 17, state ^= state << 5; /* xorshift32 */
+        content[i] = (unsigned char)((state >> 8) % 251);
+    }
+}
 
 enum {
     MOST_ADDING = 42, /* ranks that add to one sum of signed chars: each at most 3 then */
@@ -156,4 +182,112 @@ static bool right_accumulation(const struct run *run, const char *at, const unsi
     return !wrong;
 }
 
-#endif
+/* ---- content ---- */
+
+/* What belongs into a slot from byte `done` of its payload on, as far as `*length`. */
+static const unsigned char *content_of(const struct run *run, const struct slot *slot,
+                                       size_t done, size_t *length)
+{
+    size_t rest = slot->bytes - done;
+    *length = rest < PIECE ? rest : PIECE;
+    return content + (slot->key + run->round * 97u + done / PIECE * 389u) % KEYS;
+}
+
+void fill_slot(const struct run *run, struct area *area, const struct slot *slot)
+{
+    for (size_t done = 0, length; done < slot->bytes; done += length) {
+        const unsigned char *from = content_of(run, slot, done, &length);
+        char *to = area->host + slot->offset + span_of(&run->message, done);
+        if (has(run, REDUCES))
+            fill_numbers(run, to, from, length);
+        else if (strided(&run->message))
+            unpack_bytes(to, (const char *)from, length);
+        else
+            memcpy(to, from, length);
+    }
+}
+
+void upload(const struct run *run, struct area *area)
+{
+    if (area->host != area->data)
+        MEMORIES[run->options->buffers].upload(area->data, area->host, area->bytes);
+}
+
+void fill(const struct run *run, struct area *area)
+{
+    for (int i = 0; i < area->slots; i++)
+        fill_slot(run, area, &area->slot[i]);
+    upload(run, area);
+}
+
+void poison(const struct run *run, struct area *area)
+{
+    memset(area->host, POISON, area->bytes + GUARD);
+    if (area->host != area->data)
+        MEMORIES[run->options->buffers].upload(area->data, area->host, area->bytes + GUARD);
+}
+
+/* At most PITCH bytes. */
+static bool untouched(const char *at, size_t bytes)
+{
+    static char poisoned[PITCH];
+    if (!poisoned[0])
+        memset(poisoned, POISON, sizeof poisoned);
+    return !memcmp(at, poisoned, bytes);
+}
+
+/* Payload block by block, and the gaps: a datatype engine may write between the blocks. */
+static bool right_blocks(const char *at, const unsigned char *from, size_t bytes)
+{
+    bool right = true;
+    for (size_t i = 0, done = 0; done < bytes; i++, done += BLOCK) {
+        size_t length = bytes - done < BLOCK ? bytes - done : BLOCK;
+        const char *pitch = at + i * PITCH, *block = at + block_offset(i), *end = pitch + PITCH;
+        right &= !memcmp(block, from + done, length);
+        right &= untouched(pitch, (size_t)(block - pitch));
+        right &= untouched(block + length, (size_t)(end - (block + length)));
+    }
+    return right;
+}
+
+static bool right_slot(const struct run *run, const struct area *area, int slot)
+{
+    const struct slot *s = &area->slot[slot];
+    bool right = true;
+    for (size_t done = 0, length; right && done < s->bytes; done += length) {
+        const unsigned char *expected = content_of(run, s, done, &length);
+        const char *at = area->host + s->offset + span_of(&run->message, done);
+        if (has(run, REDUCES))
+            right = right_sums(run, at, expected, length);
+        else if (has(run, ACCUMULATES))
+            right = right_accumulation(run, at, expected, length);
+        else if (strided(&run->message))
+            right = right_blocks(at, expected, length);
+        else
+            right = !memcmp(at, expected, length);
+    }
+    return right;
+}
+
+/* Whether everything that this rank was to receive is there, and nothing else. */
+void check_area(struct run *run, struct area *area)
+{
+    if (area->host != area->data)
+        MEMORIES[run->options->buffers].download(area->host, area->data, area->bytes + GUARD);
+    int bad = -1;
+    for (int i = 0; i < area->slots && bad < 0; i++)
+        if (!right_slot(run, area, i))
+            bad = i;
+    bool overrun = area->slots && !untouched(area->host + area->bytes, GUARD);
+    if (run->valid && (bad >= 0 || overrun))
+        fprintf(stderr,
+                "mpigraft-bench: rank %d: wrong data: %s, %zu B, message %d of %d, round %u%s\n",
+                speaker, run->benchmark->name, run->message.bytes, bad, area->slots, run->round,
+                overrun ? ", and bytes after the buffer" : "");
+    run->valid &= bad < 0 && !overrun;
+}
+
+void forget_content(void)
+{
+    free(content);
+}

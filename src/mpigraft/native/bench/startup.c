@@ -1,17 +1,14 @@
 /* How MPI starts, and what that costs each rank: time, and memory once all ranks have talked. */
-#ifndef MPIGRAFT_BENCH_STARTUP_H
-#define MPIGRAFT_BENCH_STARTUP_H
-
-#include <mpi.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "../common/check.h"
+#include "measure.h"
+#include "mpi_functions.h"
 
 /* Seconds since `launched` by the clock of all days, once every rank is here. Rank 0 is on
  * the launcher's host as a rule, and then one clock says both; another host's may be off. */
-static double since_launch(double launched)
+double since_launch(double launched)
 {
     struct timespec time;
     int rank;
@@ -25,7 +22,7 @@ static double since_launch(double launched)
     return rank == 0 ? took : 0;
 }
 
-static void start_mpi(int *argc, char ***argv, bool threads)
+void start_mpi(int *argc, char ***argv, bool threads)
 {
     int level = MPI_THREAD_MULTIPLE;
     if (threads)
@@ -56,7 +53,7 @@ static double memory_mib(void)
 }
 
 /* Every rank talks to every other, so that connections and their buffers exist. */
-static double memory_after_talking(MPI_Comm comm)
+double memory_after_talking(MPI_Comm comm)
 {
     int size;
     OK(MPI_Comm_size(comm, &size));
@@ -69,4 +66,19 @@ static double memory_after_talking(MPI_Comm comm)
     return mib;
 }
 
-#endif
+/* Open MPI duplicates the world when the first request of this kind is made, and waits until every
+ * rank has made one: so each sends a byte to itself, those that take no part in pairs too. */
+void introduce_partitions(int rank)
+{
+    char from = 1, to = 0;
+    MPI_Request requests[2];
+    CALL_ADDED(Precv_init, &to, 1, 1, MPI_CHAR, rank, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
+               &requests[0]);
+    CALL_ADDED(Psend_init, &from, 1, 1, MPI_CHAR, rank, TAG, MPI_COMM_WORLD, MPI_INFO_NULL,
+               &requests[1]);
+    OK(MPI_Startall(2, requests));
+    CALL_ADDED(Pready, 0, requests[1]);
+    OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < 2; i++)
+        OK(MPI_Request_free(&requests[i]));
+}

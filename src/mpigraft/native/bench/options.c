@@ -1,23 +1,97 @@
-/* --benchmark: rows of the table, each with its own counts, datatype, likeness and window. */
-#ifndef MPIGRAFT_SELECTION_H
-#define MPIGRAFT_SELECTION_H
+/* The command line as a table: one row an option, with its bounds; and rows of benchmarks. */
+#include <string.h>
 
+#include "../common/arguments.h"
+#include "../common/memory.h"
+#include "measure.h"
+#include "message.h"
 #include "mpi_functions.h"
 #include "options.h"
-#include "measure.h"
-#include "table.h"
+#include "run.h"
 
-struct selection {
-    const struct benchmark *benchmark;
-    struct options options; /* of the whole, with its own on top */
-    char label[160];        /* alltoallv,counts=sparse: what results are named by */
+const char *const DATATYPES[] = {"contiguous", "indexed", "packed", NULL};
+static const char *const COUNTS[] = {"equal", "skewed", "sparse", NULL};
+static const char *const FORMATS[] = {"json", "osu", NULL};
+static const char *const LIKES[] = {"itself", "osu", NULL};
+static const char *const IN_PLACES[] = {"no", "yes", NULL};
+static const char *const SYNCS[] = {"flush", "fence", "pscw", "lock", NULL};
+static const char *const TOPOLOGIES[] = {"cart", "graph", NULL};
+
+#define AT(member) offsetof(struct options, member)
+#define MOST_BYTES (1LL << 42) /* times as many ranks as there are, no size_t overflows */
+
+static const struct option_row OPTIONS[] = {
+    {"--benchmark", TAKES_TEXT, AT(benchmarks), 0, 0, NULL,
+     "names with commas between them (latency), and options of one alone\n"
+     "                  (counts, datatype, in_place, like, partitions, sync, threads,\n"
+     "                  topology, window): alltoallv:counts=sparse,bw:window=1"},
+    {"--min", TAKES_NUMBER, AT(min), 1, MOST_BYTES, NULL, "smallest message, bytes (1)"},
+    {"--max", TAKES_NUMBER, AT(max), 1, MOST_BYTES, NULL, "largest message, bytes (4M)"},
+    {"--budget", TAKES_DECIMAL, AT(budget), 0, 3600000, NULL, "milliseconds per size (100)"},
+    {"--iterations", TAKES_NUMBER, AT(iterations), 1, GIB, NULL, "fixed number per size"},
+    {"--warmup", TAKES_NUMBER, AT(warmup), 0, 1000000, NULL, "iterations before timing (10)"},
+    {"--window", TAKES_NUMBER, AT(window), 1, 4096, NULL, "messages in flight (64)"},
+    {"--threads", TAKES_NUMBER, AT(threads), 1, 256, NULL, "of each rank in latency_mt (2)"},
+    {"--partitions", TAKES_NUMBER, AT(partitions), 1, 4096, NULL,
+     "of a message in partitioned_latency (8)"},
+    {"--samples", TAKES_NUMBER, AT(samples), 1, 10000, NULL, "most batches kept (100)"},
+    {"--launched", TAKES_DECIMAL, AT(launched), 0, 8 * GIB, NULL,
+     "when the launcher was started, as `date +%s.%N` tells (for launch_time)"},
+    {"--buffers", TAKES_WORD, AT(buffers), 0, 0, BUFFERS, "host, cuda or rocm"},
+    {"--datatype", TAKES_WORD, AT(datatype), 0, 0, DATATYPES, "contiguous, indexed or packed"},
+    {"--counts", TAKES_WORD, AT(counts), 0, 0, COUNTS, "equal, skewed or sparse"},
+    {"--format", TAKES_WORD, AT(format), 0, 0, FORMATS, "json or osu"},
+    {"--like", TAKES_WORD, AT(like), 0, 0, LIKES,
+     "osu: time and average as the OSU benchmarks 7.4 do (itself)"},
+    {"--in_place", TAKES_WORD, AT(in_place), 0, 0, IN_PLACES,
+     "no or yes: collectives send from where they receive"},
+    {"--sync", TAKES_WORD, AT(sync), 0, 0, SYNCS,
+     "flush, fence, pscw or lock: how one-sided accesses end"},
+    {"--topology", TAKES_WORD, AT(topology), 0, 0, TOPOLOGIES,
+     "cart or graph: who are the neighbours in neighbor_*"},
+    {"--no-validate", TAKES_NOTHING, AT(no_validate), 0, 0, NULL, "do not look at the data"},
+    {"--list", TAKES_NOTHING, AT(list), 0, 0, NULL,
+     "names of the benchmarks; with --like osu of those that OSU has"},
+    {"--help", TAKES_NOTHING, AT(help), 0, 0, NULL, "this text"},
 };
+
+enum { OPTION_ROWS = sizeof OPTIONS / sizeof *OPTIONS };
+
+static void store_option(void *options, const struct option_row *row, const char *text)
+{
+    store_argument(options, row, text);
+    ((struct options *)options)->max_asked |= row->offset == AT(max);
+}
+
+void print_help(void)
+{
+    puts("mpigraft-bench [OPTION]...   measures one MPI; start it with the MPI's launcher");
+    print_rows(OPTIONS, OPTION_ROWS);
+}
+
+static const struct option_row *option_named(const char *name, size_t length)
+{
+    return row_named(OPTIONS, OPTION_ROWS, name, length);
+}
+
+struct options parse_options(int argc, char **argv)
+{
+    struct options options = {.benchmarks = "latency", .min = 1, .max = 4LL << 20, .budget = 100,
+                              .warmup = 10, .window = DEFAULT_WINDOW,
+                              .threads = DEFAULT_THREADS, .partitions = DEFAULT_PARTITIONS,
+                              .samples = 100};
+    read_arguments(argc, argv, OPTIONS, OPTION_ROWS, &options, store_option);
+    if (options.min > options.max)
+        refuse("--min %lld is more than --max %lld", options.min, options.max);
+    return options;
+}
+/* ---- --benchmark: rows of the table, each with its own counts, datatype, window ... ---- */
 
 enum { MOST_SELECTIONS = 256 };
 
-static const struct benchmark *benchmark_named(const char *name, size_t length)
+const struct benchmark *benchmark_named(const char *name, size_t length)
 {
-    for (size_t i = 0; i < BENCHMARK_COUNT; i++)
+    for (int i = 0; i < BENCHMARK_COUNT; i++)
         if (strlen(BENCHMARKS[i].name) == length && !strncmp(BENCHMARKS[i].name, name, length))
             return &BENCHMARKS[i];
     refuse("--benchmark %.*s: no such benchmark (--list names them)", (int)length, name);
@@ -152,7 +226,7 @@ static void refuse_threads_among_others(const struct selection *selections, int 
 }
 
 /* All of --benchmark; `*count` of them. */
-static struct selection *select_benchmarks(const struct options *options, int *count)
+struct selection *select_benchmarks(const struct options *options, int *count)
 {
     struct selection *selections = need(MOST_SELECTIONS, sizeof *selections);
     char *copy = strdup(options->benchmarks), *rest = copy, *word;
@@ -165,5 +239,3 @@ static struct selection *select_benchmarks(const struct options *options, int *c
     free(copy);
     return selections;
 }
-
-#endif
