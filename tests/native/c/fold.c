@@ -2,7 +2,7 @@
  * checks that they unfold to the same. Exit status 1: they do not. */
 #include <stdio.h>
 
-#include "trace/fold.h"
+#include "trace/fold.c"
 
 static void show(const struct sequence *sequence)
 {

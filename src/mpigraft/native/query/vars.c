@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../common/check.h"
+#include "../common/json.h"
 #include "mpi_t_names.h"
 
 const char program_name[] = "mpigraft-vars";

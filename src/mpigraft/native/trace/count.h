@@ -14,24 +14,7 @@ static inline unsigned size_class(uint64_t bytes)
     return bytes ? 64 - (unsigned)__builtin_clzll(bytes) : 0;
 }
 
-/* Count `messages` of `bytes` each. */
-OUTSIDE static void count_size(struct trace_routine *row, uint64_t bytes, uint64_t messages,
-                               uint64_t took)
-{
-    struct trace_size *sizes = at_offset(row->sizes);
-    if (__builtin_expect(!sizes, 0)) {
-        if (process.head->dropped & DROPPED_SIZES)
-            return;
-        sizes = take_room(SIZE_CLASSES * sizeof *sizes, DROPPED_SIZES);
-        row->sizes = offset_of(sizes);
-        if (!sizes)
-            return;
-    }
-    struct trace_size *size = &sizes[size_class(bytes) % SIZE_CLASSES];
-    size->calls += messages;
-    size->bytes += bytes * messages;
-    size->ticks += took;
-}
+void count_size(struct trace_routine *row, uint64_t bytes, uint64_t messages, uint64_t took);
 
 /* Blocks of one call that are not empty. */
 struct blocks {
@@ -63,47 +46,9 @@ static inline void count_block(struct trace_routine *row, const struct blocks *a
         count_size(row, bytes, 1, 0);
 }
 
-/* The time of a call, by its blocks; `given` are those of them that this rank gives. */
-OUTSIDE static void count_time(struct trace_routine *row, const struct blocks *all,
-                               const struct blocks *given, uint64_t took)
-{
-    if (!is_mixed(all)) {
-        count_size(row, all->count ? all->bytes / all->count : 0, 0, took);
-        return;
-    }
-    struct trace_mixed *mixed = at_offset(row->mixed);
-    if (!mixed && !(process.head->dropped & DROPPED_SIZES)) {
-        mixed = take_room(sizeof *mixed, DROPPED_SIZES);
-        row->mixed = offset_of(mixed);
-    }
-    if (!mixed)
-        return;
-    mixed->calls += given->count;
-    mixed->bytes += given->bytes;
-    mixed->ticks += took;
-    if (!mixed->most || all->least < mixed->least)
-        mixed->least = all->least;
-    if (all->most > mixed->most)
-        mixed->most = all->most;
-}
-
-OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, uint64_t bytes)
-{
-    if (world < 0)
-        return;
-    if (__builtin_expect(!me->peers, 0)) {
-        if (process.head->dropped & DROPPED_PEERS)
-            return;
-        me->peers = take_room((uint64_t)process.head->size * PEER_KINDS * sizeof *me->peers,
-                              DROPPED_PEERS);
-        me->thread->peers = offset_of(me->peers);
-        if (!me->peers)
-            return;
-    }
-    struct trace_peer *peer = &me->peers[world * PEER_KINDS + (int)kind];
-    peer->messages++;
-    peer->bytes += bytes;
-}
+void count_time(struct trace_routine *row, const struct blocks *all, const struct blocks *given,
+                uint64_t took);
+void count_peer(struct self *me, int world, enum peer_kind kind, uint64_t bytes);
 
 /* ---- the shapes ---- */
 
@@ -217,19 +162,8 @@ OUTSIDE static void count_peer(struct self *me, int world, enum peer_kind kind, 
             count_peer(me, world_rank(of_, root), PEER_COLLECTIVE, own_);                  \
     } while (0)
 
-OUTSIDE static int rank_in(MPI_Comm comm)
-{
-    int rank = 0;
-    PMPI(Comm_rank, int (*)(MPI_Comm, int *))(comm, &rank);
-    return rank;
-}
-
-OUTSIDE static bool is_root(MPI_Comm comm, int root)
-{
-    int far = 0;
-    PMPI(Comm_test_inter, int (*)(MPI_Comm, int *))(comm, &far);
-    return far ? root == MPI_ROOT : rank_in(comm) == root;
-}
+int rank_in(MPI_Comm comm);
+bool is_root(MPI_Comm comm, int root);
 
 /* The same block for each. Nothing goes to a neighbor that is MPI_PROC_NULL. */
 #define TO_EACH(place, count, type, comm)                                    \
@@ -343,5 +277,30 @@ OUTSIDE static bool is_root(MPI_Comm comm, int root)
 #define COMM_GONE __atomic_fetch_add(&process.generation, 1, __ATOMIC_RELAXED)
 #define WIN_GONE COMM_GONE
 #define TYPE_GONE __atomic_fetch_add(&process.types, 1, __ATOMIC_RELAXED)
+
+/* ---- what persistent requests send when they are started ---- */
+
+void forget_later(uint64_t request);
+COLD void send_later(uint64_t request, uint64_t bytes, int world);
+void count_started(struct self *me, struct trace_routine *row, uint64_t took, int count,
+                   const MPI_Request *requests);
+
+#define LATER(count, type, dest, comm, request)                                              \
+    do {                                                                                     \
+        if ((dest) >= 0)                                                                     \
+            send_later(KEY(*(request)), (uint64_t)(count) * type_size(me, type),             \
+                       world_rank(members_of_comm(me, comm), dest));                         \
+        else                                                                                 \
+            forget_later(KEY(*(request)));                                                   \
+    } while (0)
+#define NOT_SENT(request) forget_later(KEY(*(request)))
+#define LATER_GONE(request) forget_later(KEY(*(request)))
+#define STARTED(count, requests) count_started(me, row, took, count, requests)
+
+/* ---- sites.c ---- */
+
+void keep_map(struct trace_rank *head);
+void start_sites(void);
+COLD void count_site(uint64_t routine, uint64_t took, uint64_t bytes);
 
 #endif

@@ -21,12 +21,12 @@ struct ids {
     uint32_t most, lowest;
 };
 
-static size_t home_of(const struct ids *ids, uint64_t handle)
+static inline size_t home_of(const struct ids *ids, uint64_t handle)
 {
     return (size_t)(handle * UINT64_C(0x9e3779b97f4a7c15) >> 20) % ids->room;
 }
 
-static bool put_known(struct ids *ids, struct known known)
+static inline bool put_known(struct ids *ids, struct known known)
 {
     if (ids->used * 2 >= ids->room) {
         struct ids old = *ids;
@@ -51,7 +51,7 @@ static bool put_known(struct ids *ids, struct known known)
 }
 
 /* The entry of a handle; NULL: it has none. */
-static struct known *find_known(const struct ids *ids, uint64_t handle)
+static inline struct known *find_known(const struct ids *ids, uint64_t handle)
 {
     for (size_t at = ids->room ? home_of(ids, handle) : 0; ids->room && ids->entries[at].id;
          at = (at + 1) % ids->room)
@@ -61,7 +61,7 @@ static struct known *find_known(const struct ids *ids, uint64_t handle)
 }
 
 /* Take an entry out; its number stays taken. An id of 0: there was none. */
-static struct known take_known(struct ids *ids, uint64_t handle)
+static inline struct known take_known(struct ids *ids, uint64_t handle)
 {
     struct known *entry = find_known(ids, handle);
     if (!entry)
@@ -81,7 +81,7 @@ static struct known take_known(struct ids *ids, uint64_t handle)
 }
 
 /* A number for a new handle; 0: there is no memory. */
-static uint32_t new_id(struct ids *ids, uint64_t handle, uint32_t wild)
+static inline uint32_t new_id(struct ids *ids, uint64_t handle, uint32_t wild)
 {
     uint32_t id = ids->lowest ? ids->lowest : 1;
     while (id < ids->most && ids->taken[id])
@@ -101,7 +101,7 @@ static uint32_t new_id(struct ids *ids, uint64_t handle, uint32_t wild)
     return put_known(ids, (struct known){handle, id, wild}) ? id : 0;
 }
 
-static void free_id(struct ids *ids, uint32_t id)
+static inline void free_id(struct ids *ids, uint32_t id)
 {
     if (id && id < ids->most) {
         ids->taken[id] = 0;

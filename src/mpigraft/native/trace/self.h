@@ -38,7 +38,7 @@ enum {
 #undef CALL
 #undef LARGE
 
-static struct {
+extern struct process {
     volatile bool counting; /* between MPI_Init and the end, with a slot */
     volatile bool paused; /* by MPI_Pcontrol */
     bool waits, sites;
@@ -50,7 +50,7 @@ static struct {
     uint64_t left_out;     /* by MPI_Pcontrol, as head->paused */
     int inside;            /* ways into MPI that were taken, and not out again */
     uint64_t no_message, no_op; /* handles of MPI_MESSAGE_NO_PROC and MPI_NO_OP */
-} process = {.generation = 1, .types = 1};
+} process;
 
 /* A communicator or a window, and which ranks of the world are in it. */
 struct members {
@@ -84,80 +84,13 @@ struct self {
 #define OUTSIDE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
 
-static __thread struct self self __attribute__((tls_model("initial-exec")));
+extern __thread struct self self __attribute__((tls_model("initial-exec")));
+extern pthread_mutex_t blocks; /* of counts, one for a thread */
+extern pthread_key_t thread_key;
 
-/* Threads that count, and the counts of those that have ended. */
-static pthread_mutex_t blocks = PTHREAD_MUTEX_INITIALIZER;
-static struct self *counting_threads;
-static struct trace_thread *unused_blocks;
-static pthread_key_t thread_key;
-
-/* Let the calls of every thread pass by from now on; with `blocks` locked. */
-static void stop_threads(void)
-{
-    for (struct self *one = counting_threads; one; one = one->next)
-        __atomic_store_n(&one->rows, NULL, __ATOMIC_RELAXED);
-}
-
-static void thread_ended(void *block)
-{
-    struct trace_thread *thread = block;
-    for (size_t i = 0; self.members && i < MEMBERS; i++)
-        free(self.members[i].world), free(self.members[i].neighbor);
-    free(self.members);
-    self.members = self.recent = NULL;
-    pthread_mutex_lock(&blocks);
-    *(self.before ? &self.before->next : &counting_threads) = self.next;
-    if (self.next)
-        self.next->before = self.before;
-    thread->unused = offset_of(unused_blocks);
-    unused_blocks = thread;
-    self.rows = NULL;
-    self.thread = NULL;
-    pthread_mutex_unlock(&blocks);
-}
-
-/* A block of counts, with `blocks` locked. */
-static struct trace_thread *take_block(void)
-{
-    struct trace_thread *thread = unused_blocks;
-    if (thread) {
-        unused_blocks = at_offset(thread->unused);
-        return thread;
-    }
-    thread = take_room(sizeof *thread + ROUTINES * sizeof(struct trace_routine), DROPPED_THREADS);
-    if (thread) {
-        thread->thread = (int64_t)syscall(SYS_gettid);
-        thread->next = process.head->threads;
-        __atomic_store_n(&process.head->threads, offset_of(thread), __ATOMIC_RELEASE);
-    }
-    return thread;
-}
-
-/* Give this thread a block to count in, or again the one that it has; NULL: it does not count. */
-COLD static struct trace_routine *adopt(void)
-{
-    if (!process.counting || process.paused)
-        return NULL;
-    struct trace_thread *thread = self.thread;
-    self.depth = 1; /* what follows may call what is preloaded */
-    pthread_mutex_lock(&blocks);
-    if (!thread && (thread = take_block())) {
-        self.thread = thread;
-        self.peers = at_offset(thread->peers);
-        self.before = NULL;
-        self.next = counting_threads;
-        if (self.next)
-            self.next->before = &self;
-        counting_threads = &self;
-        pthread_setspecific(thread_key, thread);
-    }
-    self.rows = thread && process.counting && !process.paused
-                    ? (struct trace_routine *)(void *)(thread + 1) : NULL;
-    pthread_mutex_unlock(&blocks);
-    self.depth = 0;
-    return self.rows;
-}
+void stop_threads(void);
+void thread_ended(void *block);
+COLD struct trace_routine *adopt(void);
 
 static inline struct trace_routine *rows_of(struct self *me)
 {

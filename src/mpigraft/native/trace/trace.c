@@ -10,7 +10,12 @@
  *
  * It needs no MPI library by name. One source, built for each ABI: handles differ.
  */
-#include "start.h"
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "count.h"
+#include "enter.h"
 
 /* What `waits` does first; the time it takes is waiting for others. */
 #define AT_ONCE

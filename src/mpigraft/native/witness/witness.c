@@ -20,7 +20,6 @@
 
 #include "other_mpi.h"
 #include "rank_record.h"
-#include "spawning.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -9,9 +9,6 @@
  * another library in Open MPI 4 and 5, MPICH 4 and 5 and Intel MPI 2021, mpi_f08 included. One
  * call may pass both names, which is why the inner one is handed on as it is.
  */
-#ifndef MPIGRAFT_WITNESS_SPAWNING_H
-#define MPIGRAFT_WITNESS_SPAWNING_H
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -19,17 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 #include "other_mpi.h"
 #include "rank_record.h"
 
 #define SHELL "/bin/sh"
 #define NO_PROGRAM "ranks can execute no program"
-enum { OWN_WORDS = 4, INFO_VALUE = 1024 }; /* no MPI's MPI_MAX_INFO_VAL is larger */
 
-/* Handles pass through a register whole, whether they are ints or pointers. */
-typedef int spawn_one(const char *, char **, int, void *, int, void *, void *, int *);
-typedef int spawn_many(int, char **, char ***, const int *, void *, int, void *, void *, int *);
+enum { OWN_WORDS = 4, INFO_VALUE = 1024 }; /* no MPI's MPI_MAX_INFO_VAL is larger */
 
 /* Calls of this thread that are under way. */
 static __thread int spawning __attribute__((tls_model("initial-exec")));
@@ -212,8 +205,8 @@ static const char *script_for(struct mpi mpi, int root, void *comm)
     return script;
 }
 
-static int spawn_by(function call, const char *command, char **arguments, int most, void *info,
-                    int root, void *comm, void *between, int *codes)
+int spawn_by(function call, const char *command, char **arguments, int most, void *info,
+             int root, void *comm, void *between, int *codes)
 {
     struct mpi mpi = which_mpi();
     const char *script = script_for(mpi, root, comm);
@@ -281,8 +274,8 @@ static void free_many(struct mpi mpi, int count, struct children all)
     free(all.made);
 }
 
-static int spawn_many_by(function call, int count, char **commands, char ***arguments,
-                         const int *most, void *infos, int root, void *comm, void *between,
+int spawn_many_by(function call, int count, char **commands, char ***arguments,
+                  const int *most, void *infos, int root, void *comm, void *between,
                          int *codes)
 {
     struct mpi mpi = which_mpi();
@@ -300,5 +293,3 @@ static int spawn_many_by(function call, int count, char **commands, char ***argu
         free_many(mpi, count, all);
     return code;
 }
-
-#endif

@@ -1,13 +1,11 @@
 /* The ways into MPI and out of it. */
-#ifndef MPIGRAFT_TRACE_START_H
-#define MPIGRAFT_TRACE_START_H
-
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "count.h"
 #include "enter.h"
-#include "later.h"
-#include "sites.h"
 
 enum { BUDGET_MIB = 64, LEAST_MIB = 1, MOST_MIB = 4096, COMMAND_BYTES = 4096 };
 
@@ -258,11 +256,12 @@ EXPORT void _exit(int code)
     for (;;)
         syscall(SYS_exit_group, code);
 }
+
 EXPORT void _Exit(int code) __attribute__((alias("_exit")));
 
 /* ---- the ways in and out ---- */
 
-EXPORT int trace_Init(int *argc, char ***argv) TAKEN("Init");
+
 EXPORT int trace_Init(int *argc, char ***argv)
 {
     int inner = self.depth++;
@@ -274,10 +273,10 @@ EXPORT int trace_Init(int *argc, char ***argv)
         start_counting(began, NULL, R_Init);
     return code;
 }
+
 ALSO(Init, "Init");
 
-EXPORT int trace_Init_thread(int *argc, char ***argv, int required, int *level)
-    TAKEN("Init_thread");
+
 EXPORT int trace_Init_thread(int *argc, char ***argv, int required, int *level)
 {
     int inner = self.depth++;
@@ -290,10 +289,10 @@ EXPORT int trace_Init_thread(int *argc, char ***argv, int required, int *level)
         start_counting(began, NULL, R_Init_thread);
     return code;
 }
+
 ALSO(Init_thread, "Init_thread");
 
-EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session)
-    TAKEN("Session_init");
+
 EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session)
 {
     int inner = self.depth++;
@@ -306,6 +305,7 @@ EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
         start_counting(began, session, R_Session_init);
     return code;
 }
+
 ALSO(Session_init, "Session_init");
 
 /* A way out of MPI. The last one of a process ends its run. */
@@ -341,7 +341,7 @@ static void end_way_out(struct way_out way, int routine, int code)
         ended_counting(RANK_FINALIZED);
 }
 
-EXPORT int trace_Session_finalize(MPI_Session *session) TAKEN("Session_finalize");
+
 EXPORT int trace_Session_finalize(MPI_Session *session)
 {
     function next = next_function(self.depth > 0, F_Session_finalize);
@@ -350,9 +350,10 @@ EXPORT int trace_Session_finalize(MPI_Session *session)
     end_way_out(way, R_Session_finalize, code);
     return code;
 }
+
 ALSO(Session_finalize, "Session_finalize");
 
-EXPORT int trace_Finalize(void) TAKEN("Finalize");
+
 EXPORT int trace_Finalize(void)
 {
     function next = next_function(self.depth > 0, F_Finalize);
@@ -361,11 +362,12 @@ EXPORT int trace_Finalize(void)
     end_way_out(way, R_Finalize, code);
     return code;
 }
+
 ALSO(Finalize, "Finalize");
 
 /* As in the standard: 0 ends the counting, and a positive level begins it again. What follows the
  * level is for another tool, whose types are unknown. */
-EXPORT int trace_Pcontrol(const int level, ...) TAKEN("Pcontrol");
+
 EXPORT int trace_Pcontrol(const int level, ...)
 {
     function next = next_function(self.depth > 0, F_Pcontrol);
@@ -387,13 +389,13 @@ EXPORT int trace_Pcontrol(const int level, ...)
         pause_counting();
     return code;
 }
+
 ALSO(Pcontrol, "Pcontrol");
 
 /* A replay makes calls that no program made: those between 1 and -1 are not counted. */
 EXPORT void mpigraft_trace_own(int more);
+
 EXPORT void mpigraft_trace_own(int more)
 {
     self.depth += more;
 }
-
-#endif

@@ -3,58 +3,9 @@
  * What goes into a call is written down before it, since handles are gone after it; what came out
  * after it.
  */
-#ifndef MPIGRAFT_TRACE_RECORD_FIELDS_H
-#define MPIGRAFT_TRACE_RECORD_FIELDS_H
+#include <stdlib.h>
 
-#include "../calls/record_file.h"
-#include "fold.h"
-#include "ids.h"
-#include "objects.h"
-
-enum class { TYPE, COMM, GROUP, OP, WIN, REQUEST, MESSAGE, CLASSES };
-
-/* Requests of a call that may complete them, from before it to after it. */
-struct pending {
-    struct known *known;
-    int count, room;
-    bool any; /* is no MPI_REQUEST_NULL */
-};
-
-struct event {
-    unsigned char *bytes;
-    size_t length, room;
-    struct pending pending;
-    MPI_Status *statuses; /* for a caller that wants none */
-    int status_room;
-    uint64_t entered; /* ticks */
-    bool open;        /* a call is being written */
-    bool poll;        /* a test or probe without success */
-    bool any;         /* the source or tag asked for is any */
-    bool test;        /* of one request */
-    bool stray;       /* uses a communicator, group or window that no recorded call made */
-};
-
-static struct {
-    bool on;
-    pthread_mutex_t lock;
-    struct ids ids[CLASSES];
-    struct {
-        uint64_t digest;
-        uint32_t number; /* from 1 */
-    } *signatures; /* open addressing */
-    size_t signature_room;
-    uint32_t signature_count;
-    unsigned char *text; /* signatures, each with its length before it */
-    size_t *starts;      /* in it */
-    size_t text_length, text_room, starts_room;
-    size_t budget; /* bytes */
-    uint64_t events, polls, world_collectives;
-    uint64_t before, gap; /* ticks: of the last return, and of the program since the last event */
-    uint32_t lacks;
-    long thread;
-} recorder = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static __thread struct event event __attribute__((tls_model("initial-exec")));
+#include "recorder.h"
 
 /* ---- numbers ---- */
 
@@ -71,19 +22,19 @@ static void put_byte(unsigned char byte)
     event.bytes[event.length++] = byte;
 }
 
-static void put_unsigned(uint64_t value)
+void put_unsigned(uint64_t value)
 {
     for (; value > 127; value >>= 7)
         put_byte((unsigned char)(value | 128));
     put_byte((unsigned char)value);
 }
 
-OUTSIDE static void put_integer(int64_t value)
+OUTSIDE void put_integer(int64_t value)
 {
     put_unsigned((uint64_t)value << 1 ^ (uint64_t)(value >> 63));
 }
 
-OUTSIDE static void put_rank(int rank)
+OUTSIDE void put_rank(int rank)
 {
     event.any |= rank == MPI_ANY_SOURCE;
     put_integer(rank == MPI_PROC_NULL    ? RANK_OF_NULL
@@ -93,24 +44,16 @@ OUTSIDE static void put_rank(int rank)
                                          : rank);
 }
 
-OUTSIDE static void put_tag(int tag)
+OUTSIDE void put_tag(int tag)
 {
     event.any |= tag == MPI_ANY_TAG;
     put_integer(tag == MPI_ANY_TAG ? -1 : tag);
 }
 
-OUTSIDE static void put_address(const void *address)
+OUTSIDE void put_address(const void *address)
 {
     put_integer(address == MPI_IN_PLACE ? 1 : !address ? 2 : 0);
 }
-
-#define PUT_INTEGERS(array, many)                                                     \
-    do {                                                                              \
-        int64_t many_ = (int64_t)(many), before_ = 0;                                 \
-        put_integer(many_);                                                           \
-        for (int64_t i_ = 0; i_ < many_; before_ = (int64_t)(array)[i_], i_++)        \
-            put_integer((int64_t)(array)[i_] - before_);                              \
-    } while (0)
 
 /* ---- handles ---- */
 
@@ -121,13 +64,13 @@ OUTSIDE static void put_address(const void *address)
 #endif
 
 /* Predefined handles have the negative numbers. */
-static void know(enum class class, uint64_t handle, int place)
+void know(enum class class, uint64_t handle, int place)
 {
     if (!find_known(&recorder.ids[class], handle))
         put_known(&recorder.ids[class], (struct known){handle, (uint32_t)(-1 - place), 0});
 }
 
-static void know_predefined(void)
+void know_predefined(void)
 {
     int place = 0;
 #define TYPE(mpi, own) know(TYPE, KEY(OWN_OBJECT(MPI_##mpi, "", own)), place++);
@@ -147,7 +90,7 @@ static void know_predefined(void)
 #undef GROUP
 }
 
-OUTSIDE static void put_known_handle(enum class class, uint64_t handle)
+OUTSIDE void put_known_handle(enum class class, uint64_t handle)
 {
     pthread_mutex_lock(&recorder.lock);
     struct known *known = find_known(&recorder.ids[class], handle);
@@ -167,7 +110,7 @@ static uint32_t kind_of_event(void)
 }
 
 /* The handle that a call gives back: a number for it, unless it is predefined. */
-OUTSIDE static void put_new(enum class class, uint64_t handle)
+OUTSIDE void put_new(enum class class, uint64_t handle)
 {
     pthread_mutex_lock(&recorder.lock);
     struct known *known = class == REQUEST ? NULL : find_known(&recorder.ids[class], handle);
@@ -180,7 +123,7 @@ OUTSIDE static void put_new(enum class class, uint64_t handle)
 }
 
 /* A handle that a call takes for good. */
-OUTSIDE static void put_last(enum class class, uint64_t handle)
+OUTSIDE void put_last(enum class class, uint64_t handle)
 {
     pthread_mutex_lock(&recorder.lock);
     struct known known = take_known(&recorder.ids[class], handle);
@@ -192,7 +135,7 @@ OUTSIDE static void put_last(enum class class, uint64_t handle)
     put_integer((int32_t)known.id);
 }
 
-OUTSIDE static void put_new_comm(MPI_Comm comm, bool none)
+OUTSIDE void put_new_comm(MPI_Comm comm, bool none)
 {
     int size = 0, rank = 0;
     MPI_Group group;
@@ -219,18 +162,10 @@ OUTSIDE static void put_new_comm(MPI_Comm comm, bool none)
     free(members.world);
 }
 
-#define PUT_TYPES(array, many)                             \
-    do {                                                   \
-        int64_t many_ = (int64_t)(many);                   \
-        put_integer(many_);                                \
-        for (int64_t i_ = 0; i_ < many_; i_++)             \
-            put_known_handle(TYPE, KEY((array)[i_]));      \
-    } while (0)
-
 /* ---- how long arrays are ---- */
 
 /* Blocks that a rank gives (`out`) or takes in a collective on a communicator. */
-OUTSIDE static int64_t blocks_of(MPI_Comm comm, bool near, bool out)
+OUTSIDE int64_t blocks_of(MPI_Comm comm, bool near, bool out)
 {
     struct members *members = members_of_comm(&self, comm);
     if (near)
@@ -239,19 +174,19 @@ OUTSIDE static int64_t blocks_of(MPI_Comm comm, bool near, bool out)
 }
 
 /* Parts of a reduction that is scattered. */
-OUTSIDE static int64_t parts_of(MPI_Comm comm)
+OUTSIDE int64_t parts_of(MPI_Comm comm)
 {
     return own_count(members_of_comm(&self, comm));
 }
 
-OUTSIDE static int64_t dims_of(MPI_Comm comm)
+OUTSIDE int64_t dims_of(MPI_Comm comm)
 {
     int dims = 0;
     PMPI(Cartdim_get, int (*)(MPI_Comm, int *))(comm, &dims);
     return dims;
 }
 
-static int64_t sum_of(const int *numbers, int64_t many)
+int64_t sum_of(const int *numbers, int64_t many)
 {
     int64_t sum = 0;
     for (int64_t i = 0; i < many; i++)
@@ -262,7 +197,7 @@ static int64_t sum_of(const int *numbers, int64_t many)
 /* ---- requests ---- */
 
 /* Room for statuses that the caller does not want. */
-OUTSIDE static MPI_Status *own_statuses(int64_t many)
+OUTSIDE MPI_Status *own_statuses(int64_t many)
 {
     if (many > event.status_room) {
         MPI_Status *more = realloc(event.statuses, (size_t)many * sizeof *more);
@@ -275,7 +210,7 @@ OUTSIDE static MPI_Status *own_statuses(int64_t many)
 }
 
 /* The status of a request that is cancelled says whether it was, as one of a wildcard does. */
-OUTSIDE static void put_cancelled(uint64_t handle)
+OUTSIDE void put_cancelled(uint64_t handle)
 {
     pthread_mutex_lock(&recorder.lock);
     struct known *known = find_known(&recorder.ids[REQUEST], handle);
@@ -288,17 +223,15 @@ OUTSIDE static void put_cancelled(uint64_t handle)
 
 /* The source that a request got, RANK_ANY if it was cancelled. Of a probe's status MPICH leaves the
  * part that says so as it was. */
-static int source_of(const MPI_Status *status)
+int source_of(const MPI_Status *status)
 {
     int cancelled = 0;
     PMPI(Test_cancelled, int (*)(const MPI_Status *, int *))(status, &cancelled);
     return cancelled ? RANK_ANY : status->MPI_SOURCE;
 }
 
-static void put_source(int source, const MPI_Status *status)
+void put_source(int source, const MPI_Status *status)
 {
     put_integer(source);
     put_integer(status->MPI_TAG);
 }
-
-#endif

@@ -1,11 +1,10 @@
 /* Where calls come from: the innermost return addresses outside of MPI and of what is preloaded. */
-#ifndef MPIGRAFT_TRACE_SITES_H
-#define MPIGRAFT_TRACE_SITES_H
-
 #include <execinfo.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-#include "self.h"
+#include "count.h"
 
 enum { DEEP = 24, LIBRARIES_OF_MPI = 64 };
 
@@ -35,7 +34,7 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *nothing)
 }
 
 /* The process's map, by which addresses become functions of files. */
-static void keep_map(struct trace_rank *head)
+void keep_map(struct trace_rank *head)
 {
     FILE *file = fopen("/proc/self/maps", "re");
     char *text = NULL, line[PATH_MAX + 128];
@@ -56,7 +55,7 @@ static void keep_map(struct trace_rank *head)
 }
 
 /* Before anything is counted; the first backtrace loads the compiler's unwinder. */
-static void start_sites(void)
+void start_sites(void)
 {
     void *frames[2];
     backtrace(frames, 2);
@@ -73,7 +72,7 @@ static bool is_of_mpi(uintptr_t address)
     return false;
 }
 
-COLD static void count_site(uint64_t routine, uint64_t took, uint64_t bytes)
+COLD void count_site(uint64_t routine, uint64_t took, uint64_t bytes)
 {
     void *all[DEEP];
     uint64_t frames[SITE_FRAMES] = {0}, digest = routine * 0x9e3779b97f4a7c15u;
@@ -101,5 +100,3 @@ COLD static void count_site(uint64_t routine, uint64_t took, uint64_t bytes)
 end:
     pthread_mutex_unlock(&sites.lock);
 }
-
-#endif

@@ -6,10 +6,9 @@
  * first changes neither what later calls name nor what later requests are called. Sources that
  * receives of any source got are put in order among receives that are the same.
  */
-#ifndef MPIGRAFT_TRACE_COMPLETION_GROUPS_H
-#define MPIGRAFT_TRACE_COMPLETION_GROUPS_H
+#include <stdlib.h>
 
-#include "record_fields.h"
+#include "recorder.h"
 
 enum { CROWDS = 16 };
 
@@ -35,7 +34,7 @@ static void drop_crowd(struct crowd *crowd)
     *crowd = (struct crowd){.count = 0};
 }
 
-static struct crowd *find_crowd(const void *array, int count)
+struct crowd *find_crowd(const void *array, int count)
 {
     struct crowd *crowd = crowd_at(array);
     return crowd->array == array && crowd->count == count ? crowd : NULL;
@@ -55,7 +54,7 @@ static struct crowd *make_crowd(const void *array, int count)
 }
 
 /* The number of the request that is, or was, at a place of an array. */
-static uint32_t place_id(struct crowd *crowd, int place, uint32_t id)
+uint32_t place_id(struct crowd *crowd, int place, uint32_t id)
 {
     if (!crowd || (!id && !crowd->kept[place]))
         return id;
@@ -121,8 +120,8 @@ static void order_sources(struct got *all, int64_t count)
 }
 
 /* After a call that completed all or none of its requests. */
-OUTSIDE static void put_completed(const MPI_Request *requests, int64_t done,
-                                  const MPI_Status *statuses)
+OUTSIDE void put_completed(const MPI_Request *requests, int64_t done,
+                           const MPI_Status *statuses)
 {
     struct pending *pending = &event.pending;
     int64_t wild = 0, next = 0;
@@ -165,8 +164,8 @@ static void put_one(int place, const MPI_Status *status, bool array)
 }
 
 /* After MPI_Waitany and MPI_Testany. */
-OUTSIDE static void put_any(const MPI_Request *requests, bool done, const int *place,
-                            const MPI_Status *status)
+OUTSIDE void put_any(const MPI_Request *requests, bool done, const int *place,
+                     const MPI_Status *status)
 {
     if (done)
         put_one(*place, status, false);
@@ -177,11 +176,9 @@ OUTSIDE static void put_any(const MPI_Request *requests, bool done, const int *p
     settle_pending(requests);
 }
 
-static void end_event(uint64_t took);
-
 /* After MPI_Waitsome and MPI_Testsome: a call for each that is complete. */
-OUTSIDE static void put_some(const MPI_Request *requests, int done, const int *places,
-                             const MPI_Status *statuses)
+OUTSIDE void put_some(const MPI_Request *requests, int done, const int *places,
+                      const MPI_Status *statuses)
 {
     size_t start = event.length;
     for (int i = 0; i < done; i++) {
@@ -196,5 +193,3 @@ OUTSIDE static void put_some(const MPI_Request *requests, int done, const int *p
     }
     settle_pending(requests);
 }
-
-#endif
