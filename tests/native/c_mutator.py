@@ -55,7 +55,7 @@ def _rows(lines: list[str], owner: str) -> Iterator[int]:
     for row, line in enumerate(lines):
         if re.match(rf"(?:static .*\b|    ){re.escape(owner)} = ", line):
             yield row
-        if re.match(rf"static .*\b{re.escape(owner)}\(", line):
+        if re.match(rf"\w.*\b{re.escape(owner)}\([^;]*$", line):
             inside = True
         elif line.startswith("}"):
             inside = False

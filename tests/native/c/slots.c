@@ -1,4 +1,6 @@
 /* A benchmark whose setup takes more messages than its buffers have room for. */
+#include <stdio.h>
+
 #include "../../../src/mpigraft/native/bench/message.h"
 
 const char program_name[] = "slots";
