@@ -256,7 +256,6 @@ EXPORT void _exit(int code)
     for (;;)
         syscall(SYS_exit_group, code);
 }
-
 EXPORT void _Exit(int code) __attribute__((alias("_exit")));
 
 /* ---- the ways in and out ---- */
@@ -273,7 +272,6 @@ EXPORT int trace_Init(int *argc, char ***argv)
         start_counting(began, NULL, R_Init);
     return code;
 }
-
 ALSO(Init, "Init");
 
 
@@ -289,7 +287,6 @@ EXPORT int trace_Init_thread(int *argc, char ***argv, int required, int *level)
         start_counting(began, NULL, R_Init_thread);
     return code;
 }
-
 ALSO(Init_thread, "Init_thread");
 
 
@@ -305,7 +302,6 @@ EXPORT int trace_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session
         start_counting(began, session, R_Session_init);
     return code;
 }
-
 ALSO(Session_init, "Session_init");
 
 /* A way out of MPI. The last one of a process ends its run. */
@@ -350,7 +346,6 @@ EXPORT int trace_Session_finalize(MPI_Session *session)
     end_way_out(way, R_Session_finalize, code);
     return code;
 }
-
 ALSO(Session_finalize, "Session_finalize");
 
 
@@ -362,7 +357,6 @@ EXPORT int trace_Finalize(void)
     end_way_out(way, R_Finalize, code);
     return code;
 }
-
 ALSO(Finalize, "Finalize");
 
 /* As in the standard: 0 ends the counting, and a positive level begins it again. What follows the
@@ -389,12 +383,10 @@ EXPORT int trace_Pcontrol(const int level, ...)
         pause_counting();
     return code;
 }
-
 ALSO(Pcontrol, "Pcontrol");
 
 /* A replay makes calls that no program made: those between 1 and -1 are not counted. */
 EXPORT void mpigraft_trace_own(int more);
-
 EXPORT void mpigraft_trace_own(int more)
 {
     self.depth += more;
