@@ -251,6 +251,9 @@ def test_a_configuration_without_values_is_no_baseline() -> None:
     with pytest.raises(UsageError, match="has no values") as caught:
         compare(CAMPAIGN, arms("k0", "k1"), rows, baseline="k1")
     assert matches(caught.value, "baseline-unknown", known="mpi@base, mpi@k0")
+    with pytest.raises(UsageError) as caught:
+        compare(CAMPAIGN, arms("k0", "k1"), rows, baseline="mpi@bsae")
+    assert matches(caught.value, "baseline-unknown", near="did you mean mpi@base")
 
 
 def test_a_baseline_that_never_ran_is_replaced_with_a_finding() -> None:

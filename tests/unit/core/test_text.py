@@ -62,6 +62,12 @@ def test_a_misspelt_word_is_answered_with_the_nearest(word: str, near: list[str]
     assert asked.removeprefix("did you mean ").removesuffix("? ").split(" or ") == (near or [""])
 
 
+def test_nearest_words_are_listed() -> None:
+    asked = did_you_mean("lat", ["lat1", "lat2", "lat3", "bw"])
+    assert asked.split() == ["did", "you", "mean", "lat3,", "lat2", "or", "lat1?"]
+    assert not did_you_mean("xyzzy", ["lat1", "bw"])
+
+
 @given(st.sampled_from(["latency", "allreduce", "openmpi@5.0.11", "ob1-sm"]), st.data())
 def test_a_word_that_lacks_a_letter_is_found(word: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(word) - 1))
