@@ -33,8 +33,6 @@ class AnalysisDocument(TypedDict):
     read=asked_campaign,
     usual={"mpi": False, "transport": False, "layout": "all nodes, evenly", "rounds": False},
     texts={
-        "mpi": "MPI to measure the steps on: openmpi, mpich@5, a path; repeatable.",
-        "transport": "Transport to measure the steps over: ofi-lnx, ucx; repeatable.",
         "layout": "Layout of the exchange's ranks.",
         "rounds": "Rounds to measure; 8 at least to decide.",
     },
@@ -48,7 +46,13 @@ def command(
     ],
     output: Annotated[
         Path | None,
-        option("FOLDER", "Write synthetic records of the longest exchange.", False, "-o"),
+        option(
+            "FOLDER",
+            "Write synthetic records of the longest exchange.",
+            False,
+            "-o",
+            panel="Output",
+        ),
     ] = None,
     asked: Asked[CampaignSpec],
     hosts: Hosts = "",
@@ -58,8 +62,9 @@ def command(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
-    """Show how the all-to-all exchanges of a recorded application differ from osu_alltoallv: empty
-    blocks, ranks that send more, sizes, and ranks that come late.
+    """Show how the all-to-alls of a recorded application differ from osu_alltoallv.
+
+    They may have empty blocks, ranks that send more, other sizes, and ranks that come late.
 
     With --mpi or --transport it puts these into a synthetic exchange one by one, measures each step
     as `bench` does, and says which of them moves the ratio of the transports. -o keeps the steps'

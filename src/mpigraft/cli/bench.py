@@ -49,7 +49,7 @@ def command(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Campaign file (TOML), which options override; with --resume or --again a "
+            help="Campaign file (TOML), which options override. With --resume or --again a "
             "campaign's id or name.",
             show_default=False,
         ),
@@ -58,18 +58,31 @@ def command(
     hosts: Hosts = "",
     hostfile: Hostfile = "",
     ssh_command: SshCommand = "",
-    pairs: Annotated[bool, flag(PAIRS, "--pairs")] = False,
+    pairs: Annotated[bool, flag(PAIRS, "--pairs", panel="What to measure", rare=True)] = False,
     here: Here = False,
-    list_: Annotated[bool, flag(LIST, "--list")] = False,
+    list_: Annotated[bool, flag(LIST, "--list", panel="Output")] = False,
     dry_run: DryRun = False,
     resume: Annotated[
-        bool, flag("Continue a campaign, by default the last; --rounds extends it.", "--resume")
+        bool,
+        flag(
+            "Continue a campaign, by default the last; --rounds extends it.",
+            "--resume",
+            panel="How long",
+            rare=True,
+        ),
     ] = False,
-    again: Annotated[bool, flag(AGAIN, "--again")] = False,
+    again: Annotated[bool, flag(AGAIN, "--again", panel="What to measure", rare=True)] = False,
     wait: Wait = False,
     ignore_lock: IgnoreLock = False,
     share: Annotated[
-        str, option("K/J", "With --resume: measure only the K-th of J shares of the rounds.", "all")
+        str,
+        option(
+            "K/J",
+            "With --resume: measure only the K-th of J shares of the rounds.",
+            "all",
+            panel="How long",
+            rare=True,
+        ),
     ] = "",
 ) -> None:
     """Measure MPIs and transports side by side, with proof of what ran.

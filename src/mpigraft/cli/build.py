@@ -36,9 +36,10 @@ def command(
         ),
     ] = None,
     without: Annotated[
-        list[str] | None, option("NAME", "Leave this package out; repeatable.", "none", "--without")
+        list[str] | None,
+        option("NAME", "Leave this package out; repeatable.", "none", "--without", rare=True),
     ] = None,
-    compiler: Annotated[str, option("NAME", "gnu, llvm, cce, aocc or nvhpc.")] = "gnu",
+    compiler: Annotated[str, option("NAME", "gnu, llvm, cce, aocc or nvhpc.", rare=True)] = "gnu",
     machine: Annotated[
         list[Path] | None,
         option(
@@ -46,11 +47,17 @@ def command(
             "Plan for this machine: what `discover --json` wrote; repeatable, one for each kind of "
             "node of a system.",
             "this one",
+            rare=True,
         ),
     ] = None,
     use: Annotated[
         list[str] | None,
-        option("NAME=FOLDER", "Use the machine's cuda, rocm, xpmem, ... here; repeatable.", "none"),
+        option(
+            "NAME=FOLDER",
+            "Use the machine's cuda, rocm, xpmem, ... here; repeatable.",
+            "none",
+            rare=True,
+        ),
     ] = None,
     on: Annotated[
         Path | None,
@@ -62,7 +69,12 @@ def command(
     ] = None,
     toolchain: Annotated[
         str,
-        option("VERSION", "With --on: take the stack's packages of this GCC.", "its newest MPI's"),
+        option(
+            "VERSION",
+            "With --on: take the stack's packages of this GCC.",
+            "its newest MPI's",
+            rare=True,
+        ),
     ] = "",
     prefix: Annotated[
         Path | None, option("FOLDER", "Install below this folder.", "~/.local/mpigraft")
@@ -77,9 +89,9 @@ def command(
     dry_run: Annotated[bool, flag("Print the plan; build nothing.", "--dry-run")] = False,
     check: Annotated[
         bool,
-        flag("Prove each transport of what was built, or not.", "--check/--no-check"),
+        flag("Prove each transport of what was built, or not.", "--check/--no-check", rare=True),
     ] = True,
-    as_json: Annotated[bool, flag("Same as --as json.", "--json")] = False,
+    as_json: Annotated[bool, flag("Same as --as json.", "--json", rare=True)] = False,
 ) -> None:
     """Build an MPI for this machine, with all that it needs, from one plan.
 

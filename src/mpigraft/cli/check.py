@@ -70,7 +70,12 @@ def command(
     words: Words = None,
     asked: Asked[GraftSpec],
     stack: Annotated[
-        bool, flag("GUEST is a software stack; EasyBuild's and Spack's are known as such.")
+        bool,
+        flag(
+            "GUEST is a software stack; EasyBuild's and Spack's are known as such.",
+            "--stack",
+            panel="Container or stack",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -86,7 +91,7 @@ def command(
       mpigraft check --image app.sif --mpi openmpi@5
       mpigraft check --image app.sif --mpi mpich -- python3 solver.py
       mpigraft check --image ./app --machine machine.json --mpi mpich --json
-      mpigraft check /cvmfs/software.eessi.io/versions/2023.06/software/linux/x86_64/amd/zen3
+      mpigraft check /cvmfs/software.eessi.io/versions/2023.06
     """
     from mpigraft.core.serialize import document
     from mpigraft.report import fit_lines, fits_table

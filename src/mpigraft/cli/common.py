@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,21 +23,36 @@ if TYPE_CHECKING:
     from mpigraft.store import Store
 
 
-def option(metavar: str, text: str, usual: str | bool = True, *names: str, **bounds: float) -> Any:
+def option(
+    metavar: str,
+    text: str,
+    usual: str | bool = True,
+    *names: str,
+    panel: str = "",
+    rare: bool = False,
+    **others: Any,
+) -> Any:
     """Make an option with a value. `usual` is what help shows as its default: a text, or whether
-    to show the value; `bounds` are min and max. Without `names` it has the parameter's."""
+    to show the value; `panel` and `rare` are those of `Rules`; `others` typer's, as min and max.
+    Without `names` it has the parameter's."""
     return typer.Option(
-        *names, metavar=metavar or None, help=text, show_default=usual, **cast("Any", bounds)
+        *names,
+        metavar=metavar or None,
+        help=text,
+        show_default=usual,
+        rich_help_panel=panel or None,
+        hidden=rare,
+        **others,
     )
 
 
-def flag(text: str, *names: str) -> Any:
+def flag(text: str, *names: str, panel: str = "", rare: bool = False) -> Any:
     """Make an option without a value."""
-    return typer.Option(*names, help=text)
+    return typer.Option(*names, help=text, rich_help_panel=panel or None, hidden=rare)
 
 
 # Options that several commands have, in one wording.
-Json = Annotated[bool, flag("Print a JSON document.", "--json")]
+Json = Annotated[bool, flag("Print a JSON document.", "--json", panel="Output")]
 Campaign = Annotated[
     str | None,
     typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),
@@ -45,7 +60,7 @@ Campaign = Annotated[
 Baseline = Annotated[
     str | None,
     option(
-        "C", "Configuration to compare the others with: an id or its beginning.", "the campaign's"
+        "C", "Configuration to compare the others with. An id, or its beginning.", "the campaign's"
     ),
 ]
 Margin = Annotated[str, option("P", "Largest difference that is equivalent: 3% or 0.03.")]
@@ -57,10 +72,23 @@ Words = Annotated[
         show_default=False,
     ),
 ]
-DryRun = Annotated[bool, flag("Print what would be started; start nothing.", "--dry-run")]
-Wait = Annotated[bool, flag("Wait until no other campaign runs on these nodes.", "--wait")]
+DryRun = Annotated[
+    bool, flag("Print what would be started; start nothing.", "--dry-run", panel="Output")
+]
+Wait = Annotated[
+    bool,
+    flag(
+        "Wait until no other campaign runs on these nodes.", "--wait", panel="How long", rare=True
+    ),
+]
 IgnoreLock = Annotated[
-    bool, flag("Measure beside another campaign: values of both may be wrong.", "--ignore-lock")
+    bool,
+    flag(
+        "Measure beside another campaign: values of both may be wrong.",
+        "--ignore-lock",
+        panel="How long",
+        rare=True,
+    ),
 ]
 
 

@@ -32,38 +32,52 @@ def command(
     baseline: common.Baseline = None,
     margin: common.Margin = "3%",
     json: common.Json = False,
-    markdown: Annotated[bool, common.flag("Print Markdown tables.", "--markdown")] = False,
-    brief: Annotated[bool, common.flag("Leave out the tables of each size.", "--brief")] = False,
+    markdown: Annotated[
+        bool, common.flag("Print Markdown tables.", "--markdown", panel="Output")
+    ] = False,
+    brief: Annotated[
+        bool,
+        common.flag("Leave out the tables of each size.", "--brief", panel="Output", rare=True),
+    ] = False,
     full: Annotated[
         bool,
-        common.flag("Of several layouts, print the tables of each, not one over them.", "--full"),
+        common.flag(
+            "Print the tables of each layout, not one over them.",
+            "--full",
+            panel="Output",
+        ),
     ] = False,
     across: Annotated[
         str,
         common.option(
             "WHAT",
-            "What to compare with the baseline: configurations, layouts (ranks x threads), or the "
-            "values of an option of benchmarks (halo).",
+            "Compare these with the baseline: configurations, layouts. A layout is ranks x "
+            "threads. An option of benchmarks, such as halo: its values.",
         ),
     ] = "configurations",
     match: Annotated[
         list[str] | None,
-        common.option("OLD=NEW", "With two campaigns: compare these configurations; repeatable."),
+        common.option(
+            "OLD=NEW", "With two campaigns: compare these configurations; repeatable.", rare=True
+        ),
     ] = None,
     old_store: Annotated[
         Path | None,
-        common.option("FOLDER", "With two campaigns: folder of the first one's results.", False),
+        common.option(
+            "FOLDER", "With two campaigns: folder of the first one's results.", False, rare=True
+        ),
     ] = None,
     partial: Annotated[
         bool,
-        common.flag("Count imported tables that may be cut as whole.", "--partial"),
+        common.flag("Count imported tables that may be cut as whole.", "--partial", rare=True),
     ] = False,
     fail_on: Annotated[
         str | None,
         common.option(
-            "|".join(GATES),
-            "Exit 1 when a whole curve is slower, corrected for the number of curves; or when "
-            "any single size is, which chance alone does in one campaign of six.",
+            "WHAT",
+            "slower: exit 1 when a whole curve is slower. It is corrected for the number of "
+            "curves. slower-cell: when any single size is slower, which chance alone does in one "
+            "campaign of six.",
         ),
     ] = None,
 ) -> None:

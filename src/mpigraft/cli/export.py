@@ -31,7 +31,9 @@ def command(
 
     `mpigraft import FILE` takes it into another store as it was. Parquet needs pyarrow.
 
-    Example: mpigraft export nightly -o nightly.csv
+    \b
+    Examples:
+      mpigraft export nightly -o nightly.csv
     """
     from mpigraft.bench import write_export
     from mpigraft.core.numbers import counted

@@ -23,7 +23,7 @@ def command(
         list[str],
         typer.Argument(metavar="MPI...", help="MPIs to fetch: openmpi, mpich, intel."),
     ],
-    version: Annotated[str, option("", "Version to fetch: 5.0.11.", "a tested one")] = "",
+    version: Annotated[str, option("VERSION", "Version to fetch: 5.0.11.", "a tested one")] = "",
     openmp: Annotated[
         bool, flag("With intel: fetch its OpenMP library too, for IMB-MT.", "--openmp")
     ] = False,

@@ -22,9 +22,12 @@ def command(
     ] = "",
     layout: Annotated[str, option("NODESxRANKS", "Show this layout.", "all")] = "",
     last: Annotated[int, option("N", "Read the last N campaigns.", "all", "--last", min=0)] = 0,
-    output: Annotated[Path | None, option("FILE", "Write a page.", False, "--output", "-o")] = None,
+    output: Annotated[
+        Path | None, option("FILE", "Write a page.", False, "--output", "-o", panel="Output")
+    ] = None,
     junit: Annotated[
-        Path | None, option("FILE", "Write the lines as JUnit XML, for a pipeline.", False)
+        Path | None,
+        option("FILE", "Write the lines as JUnit XML, for a pipeline.", False, panel="Output"),
     ] = None,
     json: Json = False,
     accept: Annotated[

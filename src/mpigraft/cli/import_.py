@@ -29,7 +29,7 @@ def command(
         list[Path],
         typer.Argument(
             metavar="FILE|FOLDER",
-            help="Outputs of OSU, IMB or mpigraft-bench, ReFrame's logs, exports, or reports "
+            help="Outputs of OSU, IMB, mpigraft-bench or ReFrame. Also exports, and reports "
             "of mpiP, mpitrace, IPM or CrayPat-lite.",
         ),
     ],
@@ -43,22 +43,25 @@ def command(
         str,
         common.option(
             "NAME",
-            "Campaign to add them to; with {date} in it, one for each day.",
+            "Campaign to add them to. With {date} in it, one for each day.",
             "machine or import",
         ),
     ] = "",
     machine: Annotated[str, common.option("M", "Machine that was measured.")] = "",
     about: Annotated[
-        str, common.option("TEXT", "Nodes, network and software, for captions of figures.")
+        str,
+        common.option("TEXT", "Nodes, network and software, for captions of figures.", rare=True),
     ] = "",
-    nodes: Annotated[int | None, common.option("", "Number of nodes.", min=1)] = None,
-    ranks_per_node: Annotated[int | None, common.option("", "Ranks on each node.", min=1)] = None,
+    nodes: Annotated[int | None, common.option("N", "Number of nodes.", min=1)] = None,
+    ranks_per_node: Annotated[int | None, common.option("K", "Ranks on each node.", min=1)] = None,
     allocation: Annotated[
-        str, common.option("A", "Name of the job; only tables of one job are paired.")
+        str, common.option("A", "Name of the job; only tables of one job are paired.", rare=True)
     ] = "",
     edited: Annotated[
         bool,
-        common.flag("Take exports that were edited, as campaigns of their own.", "--edited"),
+        common.flag(
+            "Take exports that were edited, as campaigns of their own.", "--edited", rare=True
+        ),
     ] = False,
     dry_run: Annotated[
         bool, common.flag("Show what would be stored; store nothing.", "--dry-run")
@@ -78,9 +81,10 @@ def command(
     mpi, transport, machine, allocation; any other becomes a part of the configuration's name.
     * is any text.
 
-    Examples: mpigraft import bibw.txt --configuration cray-mpich@9.1.0 --machine olivia
-
-    mpigraft import results --pattern '{configuration}/osu_{benchmark}_{nodes}nodes_*.dat'
+    \b
+    Examples:
+      mpigraft import bibw.txt --configuration cray-mpich@9.1.0 --machine olivia
+      mpigraft import results --pattern '{configuration}/osu_{benchmark}_{nodes}nodes_*.dat'
     """
     from mpigraft.bench import ImportOptions, Pattern, collect_sources, import_files
     from mpigraft.report import ImportTally, import_document, import_summary

@@ -56,7 +56,7 @@ def command(
     ] = None,
     asked: Asked[JobPlacement],
     machine: Annotated[
-        Path | None, option("FILE", "Use another machine: its `discover --json`.")
+        Path | None, option("FILE", "Use another machine: its `discover --json`.", panel="Where")
     ] = None,
     launcher: Annotated[
         list[str] | None,
@@ -64,6 +64,7 @@ def command(
             "NAME",
             "Launcher to show: prrte, orte, hydra, srun, flux, pals, aprun; repeatable.",
             "those of this machine",
+            panel="Output",
         ),
     ] = None,
     as_json: Json = False,

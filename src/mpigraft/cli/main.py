@@ -13,59 +13,79 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from mpigraft import __version__
 from mpigraft.cli import streams
-from mpigraft.cli.common import default_store, flag, tell, tell_error
+from mpigraft.cli.common import default_store, flag, option, tell, tell_error
+from mpigraft.cli.help import EVERY, CommandGroup, ScreenCommand, show_every_option
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
+ALL = "Show every option, in groups, and end."
 INTERRUPTED = 128 + signal.SIGINT
 
-# What `mpigraft --help` says about each command.
-COMMANDS = {
-    "discover": "Show every MPI here, how it was found, what it can run over.",
-    "check": "Check whether a host MPI fits under a container's program.",
-    "plan": "Plan how a host MPI goes under a guest: data or a script.",
-    "vars": "Show the variables of MPIs, what set them, how two differ.",
-    "build": "Build an MPI for this machine, with all that it needs.",
-    "inject": "Put a host MPI under every program of a software stack.",
-    "undo": "Switch a stack back to what it had before an injection.",
-    "get": "Fetch an MPI that runs without being installed.",
-    "run": "Start a program on this machine's MPI, with proof.",
-    "profile": "Run a program, and show where its MPI time goes.",
-    "record": "Run a program, and write what it calls of MPI for replays.",
-    "analyse": "Show how a recorded application's all-to-alls differ from a benchmark's.",
-    "replay": "Make the MPI calls of a record on an MPI of this machine.",
-    "layout": "Draw where ranks would run, and the options of launchers.",
-    "bench": "Measure MPIs and transports side by side, with proof.",
-    "case": "Print a campaign file for a known application.",
-    "submit": "Run a campaign as jobs of a scheduler.",
-    "status": "Show the progress of a campaign's jobs.",
-    "compare": "Compare the configurations of a campaign with its baseline.",
-    "history": "Show campaigns over time, and what changed when.",
-    "recheck": "Compare ten minutes of today with the last good state.",
-    "report": "Write a campaign as one HTML file that opens offline.",
-    "bundle": "Write a campaign as an archive for a paper or a ticket.",
-    "import": "Import results of OSU, IMB or ReFrame, to compare them too.",
-    "export": "Export a campaign as CSV, JSON or Parquet.",
-    "results": "Show stored results and the evidence behind them.",
+# Panels of `mpigraft --help`, and what it says about each command.
+PANELS = {
+    "This machine": {
+        "discover": "Show every MPI here, how it was found, what it can run over.",
+        "get": "Fetch an MPI that runs without being installed.",
+        "build": "Build an MPI for this machine, with all that it needs.",
+        "vars": "Show the variables of MPIs, what set them, how two differ.",
+        "layout": "Draw where ranks would run, and the options of launchers.",
+    },
+    "Program or container": {
+        "run": "Start a program on this machine's MPI, with proof.",
+        "check": "Check whether a host MPI fits under a container's program.",
+        "plan": "Plan how a host MPI goes under a guest: data or a script.",
+    },
+    "Software stack": {
+        "inject": "Put a host MPI under every program of a software stack.",
+        "undo": "Switch a stack back to what it had before an injection.",
+    },
+    "Measure": {
+        "bench": "Measure MPIs and transports side by side, with proof.",
+        "case": "Print a campaign file for a known application.",
+        "submit": "Run a campaign as jobs of a scheduler.",
+        "status": "Show the progress of a campaign's jobs.",
+        "recheck": "Compare ten minutes of today with the last good state.",
+    },
+    "Results": {
+        "compare": "Compare the configurations of a campaign with its baseline.",
+        "report": "Write a campaign as one HTML file that opens offline.",
+        "history": "Show campaigns over time, and what changed when.",
+        "results": "Show stored results and the evidence behind them.",
+        "bundle": "Write a campaign as an archive for a paper or a ticket.",
+        "import": "Import results of OSU, IMB or ReFrame, to compare them too.",
+        "export": "Export a campaign as CSV, JSON or Parquet.",
+    },
+    "Application": {
+        "profile": "Run a program, and show where its MPI time goes.",
+        "record": "Run a program, and write what it calls of MPI for replays.",
+        "replay": "Make the MPI calls of a record on an MPI of this machine.",
+        "analyse": "Show how an application's all-to-alls differ from a benchmark's.",
+    },
 }
+COMMANDS = {name: panel for panel, commands in PANELS.items() for name in commands}
 
 
-class Commands(TyperGroup):
-    """All commands. Each has the options of the whole tool too, which only the help of the tool
-    shows; what comes after the command counts."""
+class Commands(CommandGroup):
+    """All commands. Each has the options of the whole tool too; what comes after the command
+    counts."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        tool = [one for one in self.params if one.name in ("store", "verbose")]
+        own: list[Any] = self.params
+        for one in own:
+            one.rare = one.name == "help_all"
+        tool = [one for one in own if one.name != "version"]
         pending: list[Any] = [*self.commands.values()]
         for command in pending:
-            for one in map(copy, tool):
-                taken: Any = one
-                taken.hidden, taken.expose_value, taken.callback = True, False, _take_option
+            for one in command.params:  # a hidden option is shown by --help-all alone
+                one.rare, one.hidden = getattr(one, "hidden", False), False
+            for taken in map(copy, tool):
+                taken.rare, taken.rich_help_panel, taken.expose_value = True, EVERY, False
                 taken.default = taken.envvar = None
+                if taken.name != "help_all":
+                    taken.callback = _take_option
                 command.params.append(taken)
             pending += getattr(command, "commands", {}).values()
 
@@ -84,16 +104,18 @@ def load(words: Iterable[str]) -> typer.Typer:
     )
     app.callback()(settings)
     asked = set(COMMANDS) if "_MPIGRAFT_COMPLETE" in os.environ else set(words)
-    for name, summary in COMMANDS.items():
+    for name, panel in COMMANDS.items():
+        summary = PANELS[panel][name]
+        own: Any = {"short_help": summary, "rich_help_panel": panel}
         if name not in asked:
-            app.command(name, help=summary)(_unread)
+            app.command(name, **own)(_unread)
             continue
         module = import_module("mpigraft.cli." + (f"{name}_" if iskeyword(name) else name))
         if hasattr(module, "app"):
-            app.add_typer(module.app, name=name, short_help=summary)
+            app.add_typer(module.app, name=name, **own)
         else:
             context = getattr(module, "CONTEXT", None)
-            app.command(name, short_help=summary, context_settings=context)(module.command)
+            app.command(name, cls=ScreenCommand, context_settings=context, **own)(module.command)
     return app
 
 
@@ -126,20 +148,24 @@ def settings(
     ctx: typer.Context,
     store: Annotated[
         Path | None,
-        typer.Option(help="Folder of results.", envvar="MPIGRAFT_STORE", show_default="XDG data"),
+        option("FOLDER", "Folder of results.", "XDG data", envvar="MPIGRAFT_STORE"),
     ] = None,
     verbose: Annotated[bool, flag("Show each command that is started.", "--verbose", "-v")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    help_all: Annotated[
+        bool, typer.Option("--help-all", callback=show_every_option, is_eager=True, help=ALL)
+    ] = False,
 ) -> None:
     """Graft this machine's own MPI onto software built elsewhere, and prove how it runs.
 
-    Start with `mpigraft discover`, then `mpigraft bench --quick` and `mpigraft report`.
+    Start with `mpigraft discover`, then `mpigraft bench --quick` and `mpigraft report`. Each
+    command has --help, with examples, and --help-all, with every option.
     """
     if verbose:
         _echo_commands()
-    del version  # _version has answered
+    del version, help_all  # their callbacks have answered
     ctx.obj = store or default_store()
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-import typer
-
+from mpigraft.cli import common
+from mpigraft.cli.common import flag
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, RequestOption, RunSpec, asked_for, options_of
 
@@ -95,8 +95,10 @@ def described(option: RequestOption) -> Any:
     rules = option.rules
     names, shown = rules.names or (option.flag,), rules.usual
     if _is_flag(option):
-        return typer.Option(*names, help=rules.help)
-    return typer.Option(*names, metavar=rules.metavar or None, help=rules.help, show_default=shown)
+        return flag(rules.help, *names, panel=rules.panel, rare=rules.rare)
+    return common.option(
+        rules.metavar, rules.help, shown, *names, panel=rules.panel, rare=rules.rare
+    )
 
 
 def _type_of(option: RequestOption) -> Any:
@@ -113,12 +115,15 @@ def row_of(kind: type, key: str, text: str = "", usual: str | bool | None = None
     return described(options_of(kind)[key].showing(usual, text))
 
 
-GUEST = "Program, root folder, SIF, OCI archive, or podman:IMAGE that the MPI goes under."
+GUEST = (
+    "Guest that the MPI goes under: SIF, podman:IMAGE. Or an OCI archive, a root folder, a program."
+)
 
 # Options of `run` that other commands have too.
 Hosts = Annotated[str, row_of(RunSpec, "hosts")]
 Hostfile = Annotated[str, row_of(RunSpec, "hostfile")]
 SshCommand = Annotated[str, row_of(RunSpec, "ssh_command")]
 Here = Annotated[
-    bool, typer.Option("--here", help="Measure on this node even if it is a login node.")
+    bool,
+    flag("Measure on this node even if it is a login node.", "--here", panel="Where", rare=True),
 ]

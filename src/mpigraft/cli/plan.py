@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 FORMS = ("text", "json", "command", "shell", "cdi")
 UNUSED_DAYS, MOST_DAYS = 30, 36500
+KEPT = "Stored plans"
 
 
 class PlanDocument(TypedDict):
@@ -63,16 +64,27 @@ def command(
     image: Annotated[str, row_of(RunSpec, "image", GUEST, "none")] = "",
     words: Words = None,
     asked: Asked[GraftSpec],
-    list_: Annotated[bool, flag("List the plans that are stored.", "--list")] = False,
-    remove: Annotated[str, option("KEY", "Remove this plan and its files.", True, "--remove")] = "",
+    list_: Annotated[bool, flag("List the plans that are stored.", "--list", panel=KEPT)] = False,
+    remove: Annotated[
+        str,
+        option("KEY", "Remove this plan and its files.", True, "--remove", panel=KEPT, rare=True),
+    ] = "",
     prune: Annotated[
         bool,
-        flag("Remove plans that no job used for DAYS (the argument; 30 without it).", "--prune"),
+        flag(
+            "Remove plans that no job used for DAYS (the argument; 30 without it).",
+            "--prune",
+            panel=KEPT,
+            rare=True,
+        ),
     ] = False,
     dry_run: Annotated[
-        bool, flag("With --prune: show what would be removed.", "--dry-run")
+        bool,
+        flag("With --prune: show what would be removed.", "--dry-run", panel=KEPT, rare=True),
     ] = False,
-    as_json: Annotated[bool, flag("Same as --as json.", "--json")] = False,
+    as_json: Annotated[
+        bool, flag("Same as --as json.", "--json", panel="Output", rare=True)
+    ] = False,
 ) -> None:
     """Plan how a host MPI goes under a guest, as plain data that any launch can use.
 

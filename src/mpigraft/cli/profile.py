@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli import job
-from mpigraft.cli.common import DryRun, Json, flag, option, out, tell
+from mpigraft.cli.common import DryRun, flag, option, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 from mpigraft.request import Asked, RunSpec
@@ -40,33 +40,51 @@ def command(
             "Tell waiting for others from moving data. It costs a barrier before each collective "
             "and a probe before each blocking receive.",
             "--waits",
+            panel="Profile",
         ),
     ] = False,
-    sites: Annotated[bool, flag("Tell where routines are called from.", "--sites")] = False,
+    sites: Annotated[
+        bool, flag("Tell where routines are called from.", "--sites", panel="Profile", rare=True)
+    ] = False,
     output: Annotated[
         Path | None,
         option(
-            "FILE", "Write the profile as a JSON document, for --show.", False, "--output", "-o"
+            "FILE",
+            "Write the profile as a JSON document, for --show.",
+            False,
+            "--output",
+            "-o",
+            panel="Output",
         ),
     ] = None,
     html: Annotated[
-        Path | None, option("FILE", "Write the profile as one page that opens offline.", False)
+        Path | None,
+        option("FILE", "Write the profile as one page that opens offline.", False, panel="Output"),
     ] = None,
-    top: Annotated[int, option("N", "Rows of each table.", min=1)] = 10,
+    top: Annotated[int, option("N", "Rows of each table.", min=1, panel="Output", rare=True)] = 10,
     show: Annotated[
         list[Path] | None,
         option(
             "FILE",
-            "Show a profile of -o, or a report of mpiP, mpitrace, IPM or CrayPat-lite; "
-            "start nothing.",
+            "Show a profile of -o, or another profiler's report. It is mpiP's, mpitrace's, IPM's "
+            "or CrayPat-lite's; nothing is started.",
             False,
+            panel="Output",
         ),
     ] = None,
     world: Annotated[
         int,
-        option("N", "Show another MPI world that ran in the job, by its number.", min=0),
+        option(
+            "N",
+            "Show another MPI world that ran in the job, by its number.",
+            min=0,
+            panel="Output",
+            rare=True,
+        ),
     ] = 0,
-    as_json: Json = False,
+    as_json: Annotated[
+        bool, flag("Print a JSON document.", "--json", panel="Output", rare=True)
+    ] = False,
     asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:

@@ -42,17 +42,20 @@ def command(
             show_default="the campaign that was accepted last",
         ),
     ] = "",
-    minutes: Annotated[float, option("N", MINUTES)] = 10.0,
-    accept: Annotated[bool, flag(ACCEPT, "--accept")] = False,
+    minutes: Annotated[float, option("N", MINUTES, panel="How long")] = 10.0,
+    accept: Annotated[bool, flag(ACCEPT, "--accept", panel="Output")] = False,
     hosts: Hosts = "",
     hostfile: Hostfile = "",
     ssh_command: SshCommand = "",
     here: Here = False,
     junit: Annotated[
-        Path | None, option("FILE", "Write the curves as JUnit XML, for a pipeline.", False)
+        Path | None,
+        option("FILE", "Write the curves as JUnit XML, for a pipeline.", False, panel="Output"),
     ] = None,
     json: Json = False,
-    brief: Annotated[bool, flag("Leave out the tables of each size.", "--brief")] = False,
+    brief: Annotated[
+        bool, flag("Leave out the tables of each size.", "--brief", panel="Output")
+    ] = False,
     dry_run: DryRun = False,
     wait: common.Wait = False,
     ignore_lock: common.IgnoreLock = False,

@@ -27,9 +27,13 @@ def command(
     *,
     program: job.Program,
     output: Annotated[
-        Path, option("FILE", "Where the record goes.", "app.record", "--output", "-o")
+        Path,
+        option("FILE", "Where the record goes.", "app.record", "--output", "-o", panel="Output"),
     ] = Path("app.record"),
-    budget: Annotated[str, option("SIZE", "Memory of a rank for its record: 256MiB.")] = "64MiB",
+    budget: Annotated[
+        str,
+        option("SIZE", "Memory of a rank for its record: 256MiB.", panel="Output", rare=True),
+    ] = "64MiB",
     asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:

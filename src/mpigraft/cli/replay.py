@@ -33,15 +33,34 @@ def command(
     ],
     gaps: Annotated[
         str | None,
-        option("FACTOR", "Factor for the time between calls, or none.", "1; none with --only"),
+        option(
+            "FACTOR",
+            "Factor for the time between calls, or none.",
+            "1; none with --only",
+            panel="What to run",
+        ),
     ] = None,
-    check: Annotated[bool, flag("Check the data that arrives, off the clock.", "--check")] = False,
+    check: Annotated[
+        bool, flag("Check the data that arrives, off the clock.", "--check", panel="What to run")
+    ] = False,
     only: Annotated[
         str | None,
-        option("ROUTINES", "Make these calls alone: Alltoallv, p2p, onesided.", "all"),
+        option(
+            "ROUTINES",
+            "Make these calls alone: Alltoallv, p2p, onesided.",
+            "all",
+            panel="What to run",
+        ),
     ] = None,
     phase: Annotated[
-        int, option("N", "Make the calls of this phase alone; `analyse` lists them.", "all", min=0)
+        int,
+        option(
+            "N",
+            "Make this phase's calls alone; `analyse` lists phases.",
+            "all",
+            min=0,
+            panel="What to run",
+        ),
     ] = 0,
     as_json: Json = False,
     asked: Asked[RunSpec],

@@ -31,7 +31,8 @@ def command(
         common.option("WIDTH", "Of these figures: page (two columns, 182 mm) or column (89 mm)."),
     ] = "page",
     public: Annotated[
-        bool, common.flag("Leave out folders, and names of hosts and users, to publish it.")
+        bool,
+        common.flag("Leave out folders, and names of hosts and users, to publish it.", "--public"),
     ] = False,
 ) -> None:
     """Write a campaign as one HTML file: curves, verdicts, evidence and provenance.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import typer
 
 from mpigraft.cli import common
+from mpigraft.cli.help import CommandGroup, ScreenCommand
 from mpigraft.core.errors import NotJudged
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Show stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -15,18 +17,20 @@ app = typer.Typer(
 )
 
 
-@app.command("list")
+@app.command("list", cls=ScreenCommand)
 def list_(ctx: typer.Context, as_json: common.Json = False) -> None:
     """List the campaigns of the store, oldest first.
 
-    Example: mpigraft results list
+    \b
+    Examples:
+      mpigraft results list
     """
     from mpigraft.report import render_stored
 
     common.out(render_stored(common.store_of(ctx), as_json=as_json))
 
 
-@app.command("show")
+@app.command("show", cls=ScreenCommand)
 def show(
     ctx: typer.Context, campaign: common.Campaign = None, as_json: common.Json = False
 ) -> None:
@@ -34,7 +38,9 @@ def show(
 
     The exit code is 6 where no configuration of a campaign that was run has evidence.
 
-    Example: mpigraft results show nightly --json
+    \b
+    Examples:
+      mpigraft results show nightly --json
     """
     from mpigraft.core.model import Origin
     from mpigraft.report import render_stored

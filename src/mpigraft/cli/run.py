@@ -23,7 +23,12 @@ def command(
     program: job.Program,
     asked: Asked[RunSpec],
     explain: Annotated[
-        bool, flag("Print each decision and its source, then start the program.", "--explain")
+        bool,
+        flag(
+            "Print each decision and its source before the start.",
+            "--explain",
+            panel="Output",
+        ),
     ] = False,
     dry_run: DryRun = False,
 ) -> int:

@@ -30,9 +30,9 @@ def command(
         str,
         typer.Argument(help="Id, its beginning, or name.", show_default="the last submitted"),
     ] = "",
-    cancel: Annotated[bool, flag("Cancel its jobs first, the waiting ones before the others.")] = (
-        False
-    ),
+    cancel: Annotated[
+        bool, flag("Cancel its jobs first, the waiting ones before the others.", "--cancel")
+    ] = (False),
     as_json: Json = False,
 ) -> None:
     """Show the progress of a submitted campaign's jobs, and what went wrong.

@@ -30,7 +30,7 @@ def command(
         str,
         typer.Argument(
             metavar="CAMPAIGN",
-            help="Campaign file (TOML); with --resume the id or name of a submission.",
+            help="Campaign file (TOML). With --resume the id or name of a submission.",
             show_default=False,
         ),
     ],
@@ -45,7 +45,7 @@ def command(
         int | None,
         option(
             "J",
-            "Divide the rounds among this many jobs, which get different nodes and times.",
+            "Divide the rounds among this many jobs. They get different nodes and times.",
             "1",
             min=1,
         ),
@@ -54,7 +54,7 @@ def command(
         int,
         option(
             "N",
-            "Queue this many jobs one after the other; each continues where time ran out.",
+            "Queue this many jobs one after the other. Each continues where time ran out.",
             min=1,
             max=MOST,
         ),
@@ -67,6 +67,7 @@ def command(
             "WHAT",
             "Slurm --network for Slingshot: single_node_vni, job_vni; none: no request.",
             "what Slurm's switch needs",
+            rare=True,
         ),
     ] = None,
     resume: Annotated[bool, flag("Submit again what was cut off.", "--resume")] = False,

@@ -46,10 +46,12 @@ def command(
             "Show variables with this in name, category or description; '' for all.",
             "a summary",
             "--filter",
+            panel="Output",
         ),
     ] = None,
     diff: Annotated[
-        tuple[str, str] | None, option("A B", "Show how the variables of two MPIs differ.")
+        tuple[str, str] | None,
+        option("A B", "Show how the variables of two MPIs differ.", panel="Output"),
     ] = None,
     native_build: Annotated[str, row_of(CampaignSpec, "native_build", BUILD, True)] = "prebuilt",
     as_json: Json = False,

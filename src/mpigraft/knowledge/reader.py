@@ -61,12 +61,15 @@ class Rules:
     axis: bool = False  # one of those that make layouts together
     site: bool = False  # a site's profile may have it in [run]
     # Of a command line: help, the words shown for the value and for the default, spellings where
-    # they are not the flag alone, and whether one word has all values, with commas.
+    # they are not the flag alone, whether one word has all values, with commas, the panel of
+    # --help-all, and whether only that shows it.
     help: str = ""
     metavar: str = ""
     usual: str | bool = True  # True: the default itself
     names: tuple[str, ...] = ()
     joined: bool = False
+    panel: str = ""
+    rare: bool = False
     read: Callable[[Given], Any] | None = None  # for what no type says
 
 

@@ -70,6 +70,7 @@ def _of_job(key: str, example: str, **rules: Any) -> Any:
     job = JOB[key].rules
     text = f"{job.help.removesuffix('.')}; repeatable."
     shown = {"metavar": job.metavar, "help": text, "usual": job.usual, "axis": True}
+    shown |= {"panel": job.panel, "rare": True}
     return option((), example, **shown | rules)
 
 
@@ -79,38 +80,42 @@ class CampaignSpec:
 
     mpi: tuple[str, ...] = option(
         (), '["openmpi", "mpich@5.0.2"]', read=_mpis, metavar="NAME", usual="all",
-        help="MPI to measure: openmpi, mpich@5, a path; repeatable.",
+        help="MPI to measure: openmpi, mpich@5, a path; repeatable.", panel="What to measure",
     )  # fmt: skip
     transport: tuple[str, ...] = option(
         (), '["ofi-lnx", "ob1-sm"]', metavar="NAME", usual="all that run here",
-        help="Transport to use: ofi-lnx, ob1-sm; repeatable.",
+        help="Transport to use: ofi-lnx, ob1-sm; repeatable.", panel="What to measure",
     )  # fmt: skip
     benchmark: tuple[str, ...] = option(
         (), '["latency", "bibw"]', metavar="NAME",
         usual="latency, bibw, allreduce, bw, bcast, alltoall",
         help="Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse. "
         "--list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, app:NAME.",
+        panel="What to measure",
     )  # fmt: skip
     osu: tuple[str, ...] = option(
         (), '["/opt/osu-7.4"]', metavar="PATH", usual="those in PATH or of a module",
         help="Build or installation of the OSU benchmarks, for osu:NAME; repeatable.",
+        panel="What to measure", rare=True,
     )  # fmt: skip
     imb: tuple[str, ...] = option(
         (), '["/opt/imb"]', metavar="PATH", usual="Intel MPI's",
         help="Folder with the Intel MPI Benchmarks, for imb:NAME; repeatable.",
+        panel="What to measure", rare=True,
     )  # fmt: skip
     matrix: str = option(
         "", '"lattice.mtx"', metavar="FILE", usual="a lattice",
-        help="Matrix Market file for mini:dirac.",
+        help="Matrix Market file for mini:dirac.", panel="What to measure", rare=True,
     )  # fmt: skip
     app: tuple[App, ...] = option(
         (), "{ NAME = { command = ..., figure = ... } }", read=read_apps, metavar="NAME={...}",
         help="Application as app:NAME: command, figure, unit, better as in [app.NAME]; "
-        "repeatable.",
+        "repeatable.", panel="What to measure", rare=True,
     )  # fmt: skip
     layout: tuple[str, ...] = option(
         (), '["1x2"]', metavar="NODESxRANKS", usual="a pair of ranks, and every core",
         help="Layout of ranks: 2x8, 2x8x7:l3cache; repeatable. Or give its parts, as below.",
+        panel="Where",
     )  # fmt: skip
     # These six instead of `layout`: each value with each of the others.
     nodes: tuple[int, ...] = _of_job("nodes", "2", most=MAX_COUNT)
@@ -122,90 +127,105 @@ class CampaignSpec:
     launcher: tuple[str, ...] = option(
         (), '["own", "srun"]', metavar="NAME",
         help="Launcher to use: own (the MPI's), srun, flux, pals, aprun; repeatable.",
+        panel="Where", rare=True,
     )  # fmt: skip
     modules: tuple[str, ...] = option(  # sets: A,B loads two, -C,D unloads one before
         (), '["craype-network-ofi,cray-mpich"]', metavar="A,-B",
         help="Measure the MPIs that these modules provide (-B unloads B); repeatable.",
+        panel="What to measure", rare=True,
     )  # fmt: skip
-    env: tuple[str, ...] = as_job("env", (), example='["FI_TCP_IFACE=lo"]', read=read_settings)
+    env: tuple[str, ...] = as_job(
+        "env", (), example='["FI_TCP_IFACE=lo"]', read=read_settings,
+        panel="What to measure", rare=True,
+    )  # fmt: skip
     image: str = option(  # a guest in which the benchmarks run too
         "", '"app.sif"', metavar="GUEST",
-        help="Container: measure in it too, with its own MPI and grafted.",
+        help="Container to measure in too. It runs with its own MPI, and with the grafted one.",
+        panel="Container or stack",
     )  # fmt: skip
     stack: str = option(  # a software stack with an override for MPI
         "", '"/opt/stack"', metavar="STACK",
         help="Software stack, or one program of it: measure in it too, with its own MPI and "
-        "the injected one.",
+        "the injected one.", panel="Container or stack", rare=True,
     )  # fmt: skip
     guest: tuple[str, ...] = option(
         (), '["native", "grafted"]', words=WHERE, metavar="WHERE",
         usual="all three with --image or --stack",
         help="Where to measure: native, grafted (in a stack: injected), container (on the "
-        "guest's own MPI); repeatable.",
+        "guest's own MPI); repeatable.", panel="Container or stack", rare=True,
     )  # fmt: skip
     engine: str = as_job("engine", "")
     engine_options: tuple[str, ...] = as_job("engine_option", ())
     bind: tuple[str, ...] = as_job("bind", (), example='["/scratch", "/data:/data:ro"]')
     rounds: int = option(
         0, "10", most=MOST_ROUNDS, metavar="N", usual="10, with --quick 6",
-        help="Rounds to measure; fewer than 6 decide nothing.",
+        help="Rounds to measure; fewer than 6 decide nothing.", panel="How long",
     )  # fmt: skip
     looks: tuple[int, ...] = option(
         (), "[9, 14, 20]", key="stop_early_at", most=MAX_COUNT, read=_looks, joined=True,
         metavar="N,N,N", usual="none",
         help="Test the curves after these rounds, and stop early once all are decided: 9,14,20.",
+        panel="How long", rare=True,
     )  # fmt: skip
     baseline: str = option(
         "", '"mpich@5.0.2/ucx"', metavar="NAME", help="Configuration to compare the others with.",
+        panel="Output", rare=True,
     )  # fmt: skip
     buffers: str = option(
         "host", '"host"', words=("host", "cuda", "rocm"), metavar="KIND", usual="host",
-        help="Memory of messages: host, cuda or rocm.",
+        help="Memory of messages: host, cuda or rocm.", panel="What to measure", rare=True,
     )  # fmt: skip
     min_size: int = option(
         1, "1", key="min", most=LARGEST, size=True, metavar="SIZE", usual="1",
-        help="Smallest message.",
+        help="Smallest message.", panel="What to measure", rare=True,
     )  # fmt: skip
     max_size: int = option(
         0, '"4MiB"', key="max", most=LARGEST, size=True, metavar="SIZE",
         usual="4MiB, with --quick 1MiB", help="Largest message: 65536, 64K, 4GiB.",
+        panel="What to measure", rare=True,
     )  # fmt: skip
     budget_ms: float = option(
         0.0, "20", key="ms_per_size", most=MOST_BUDGET_MS, metavar="MS",
         usual="20, with --quick 8", help="Measure each size for this many milliseconds.",
+        panel="How long", rare=True,
     )  # fmt: skip
     limit_s: float = option(
         0.0, "60", key="limit", most=MOST_LIMIT_S, metavar="SECONDS",
         usual="from --ms-per-size", help="Kill a launch after this many seconds.",
+        panel="How long", rare=True,
     )  # fmt: skip
     limits: tuple[str, ...] = option(  # before limit_s
         (), '{ osu = 300, "osu:alltoall" = 900 }', key="limit_of", read=read_limits,
         metavar="NAME=SECONDS", usual="none",
         help="The same for a suite or a benchmark: osu=300, osu:alltoall=900; repeatable.",
+        panel="How long", rare=True,
     )  # fmt: skip
     seed: int = option(  # 0: drawn when the campaign is planned
         0, "7", zero=True, most=MOST_SEED, metavar="N", usual="random",
-        help="Seed of the random order.",
+        help="Seed of the random order.", panel="What to measure", rare=True,
     )  # fmt: skip
     name: str = option(
         "", '"night"', metavar="NAME", usual="bench or quick",
-        help="Name of the campaign in the store.",
+        help="Name of the campaign in the store.", panel="Output",
     )  # fmt: skip
     native_build: str = option(
         "prebuilt", '"prebuilt"', words=("prebuilt", "mpicc"), metavar="HOW", usual="prebuilt",
         help="prebuilt: use the benchmarks of this package; mpicc: build them here.",
+        panel="What to measure", rare=True,
     )  # fmt: skip
     like: str = option(
         "itself", '"osu"', key="timing", words=("itself", "osu"), metavar="SUITE", usual="none",
         help="osu: time and average as the OSU benchmarks do, to compare with published figures.",
+        panel="What to measure", rare=True,
     )  # fmt: skip
     validate: bool = option(
         default=True, example="false", names=("--validate/--no-validate",), usual="validate",
-        help="Check every received buffer.",
+        help="Check every received buffer.", panel="What to measure", rare=True,
     )  # fmt: skip
     quick: bool = option(
         default=False, example="true",
-        help="Measure for a few minutes: 6 rounds of latency, bibw and allreduce, to 1 MiB.",
+        help="Measure for a few minutes. 6 rounds of latency, bibw and allreduce, to 1 MiB.",
+        panel="How long",
     )  # fmt: skip
 
     @property

@@ -10,7 +10,6 @@ import pytest
 
 from mpigraft.cli.main import run_command
 from mpigraft.trace import make_ladder
-from tests.builders.messages import shows
 from tests.unit.trace.record.test_exchanges import an_exchange
 
 Captured = pytest.CaptureFixture[str]
@@ -26,15 +25,6 @@ def solver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> Path:
 
 def run(*words: object) -> int:
     return run_command([str(word) for word in words])
-
-
-@pytest.mark.parametrize("command", ["record", "replay", "profile", "analyse"])
-def test_help_has_examples_and_fits_a_terminal(command: str, capsys: Captured) -> None:
-    assert run(command, "--help") == 0
-    printed = capsys.readouterr().out
-    assert shows(printed.partition("Examples:")[2], f"mpigraft {command}")
-    assert max(map(len, printed.splitlines())) <= 80
-    assert "\x1b" not in printed
 
 
 @pytest.mark.parametrize(

@@ -54,34 +54,45 @@ class JobPlacement:
 
     ranks: int = option(  # of the first program, in all
         0, "4", flag="-n", site=True, most=1_000_000,
-        metavar="N", help="Number of ranks in all.", usual="one per core",
+        metavar="N", help="Number of ranks in all.", usual="one per core", panel="Where",
     )  # fmt: skip
-    nodes: int = option(0, "2", metavar="N", help="Number of nodes.", usual="the allocation's")
+    nodes: int = option(
+        0, "2", metavar="N", help="Number of nodes.", usual="the allocation's", panel="Where",
+        rare=True,
+    )  # fmt: skip
     ranks_per_node: int = option(  # of the first program
         0, "8", metavar="K", help="Ranks on each node.", usual="one for every T cores",
+        panel="Where",
     )  # fmt: skip
     threads: int = option(
         0, "7", metavar="T", help="Cores of each rank.", usual="OMP_NUM_THREADS, or 1",
+        panel="Where", rare=True,
     )  # fmt: skip
     map_by: str = option(
         "", '"l3cache"', metavar="LEVEL", usual="core",
         help="Distribute ranks over core, l3cache, numa, socket or node.",
+        panel="Where", rare=True,
     )  # fmt: skip
     bind_to: str = option(
         "", '"numa"', metavar="LEVEL", usual="core",
         help="Bind each rank to its core, l3cache, numa, socket, or none.",
+        panel="Where", rare=True,
     )  # fmt: skip
-    gpus: bool = option(default=False, example="true", help="Show each rank only its nearest GPU.")
+    gpus: bool = option(
+        default=False, example="true", help="Show each rank only its nearest GPU.",
+        panel="Where", rare=True,
+    )  # fmt: skip
     hosts: str = option(
         "", '"n1,n[3-5]"', metavar="LIST", help="Nodes to use: n1,n[3-5].",
-        usual="the allocation, or this host",
+        usual="the allocation, or this host", panel="Where", rare=True,
     )  # fmt: skip
     hostfile: str = option(
         "", '"nodes.txt"', metavar="FILE", help="File with a node's name on each line.",
-        usual=False,
+        usual=False, panel="Where", rare=True,
     )  # fmt: skip
     ssh_command: str = option(
         "", '"blaunch"', metavar="PROGRAM", help="Program to use instead of ssh.", usual=False,
+        panel="Where", rare=True,
     )  # fmt: skip
     others: tuple[MpmdProgram, ...] = ()
 
@@ -101,59 +112,69 @@ class RunSpec:
     program: tuple[str, ...] = ()
     image: str = option(
         "", '"app.sif"', metavar="GUEST",
-        help="Graft the MPI onto this program, root folder, SIF, OCI archive, or podman:IMAGE.",
+        help="Container to graft the MPI onto: SIF, podman:IMAGE. Or an OCI archive, a root "
+        "folder, a program.", panel="Container or stack",
     )  # fmt: skip
     stack: str = option(
         "", '"/opt/stack"', metavar="STACK", usual="none",
         help="Software stack that PROGRAM belongs to: run it on the MPI that was injected there, "
-        "or with --replace nothing on the stack's own.",
+        "or with --replace nothing on the stack's own.", panel="Container or stack", rare=True,
     )  # fmt: skip
     programs: tuple[str, ...] = option(  # in it, that need MPI: what a script starts
         (), '["/usr/bin/app"]', flag="--program", metavar="PATH", usual="PROGRAM, or all that do",
         help="Program of the guest that needs MPI, if PROGRAM is a script; repeatable.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     mpi: str = option(
         "", '["cray-mpich", "openmpi@5"]', site=True, read=_mpis, metavar="NAME",
-        help="MPI to use: openmpi, mpich@5, a path.",
+        help="MPI to use: openmpi, mpich@5, a path.", panel="What to run",
     )  # fmt: skip
     transport: str = option(
         "", '"ob1-sm"', site=True, metavar="NAME", usual="the MPI's own choice",
         help="Transport to force: ofi-lnx, ob1-sm. It is proved before the first run.",
+        panel="What to run",
     )  # fmt: skip
     where: JobPlacement = NOWHERE
     launcher: str = option(  # own, srun, flux, pals, aprun
         "", '"srun"', site=True, metavar="NAME", usual="the MPI's own, or the scheduler's",
         help="Launcher to use: own (the MPI's), srun, flux, pals or aprun.",
+        panel="Where", rare=True,
     )  # fmt: skip
     engine: str = option(
         "", '"apptainer"', site=True, metavar="NAME", usual="the first that is installed",
         help="Container engine to use: apptainer, podman, charliecloud, bwrap or none.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     engine_options: tuple[str, ...] = option(  # `--nv` or `apptainer=--nv`
         (), '{ apptainer = ["--nv"] }', key="engine_option", site=True, plural=True,
         read=read_engine_options, metavar="[ENGINE=]WORD", usual="the site's",
         help="Option of the engine itself: --engine-option=--nv; repeatable.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     replace: str = option(
         "", '"mpi"', site=True, metavar="WHAT", usual="mpi",
         help="What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX; "
-        "nothing: run the guest as it is.",
+        "nothing: run the guest as it is.", panel="Container or stack", rare=True,
     )  # fmt: skip
     binds: tuple[str, ...] = option(
         (), '["/scratch"]', key="bind", site=True, plural=True, metavar="A[:B[:ro]]",
         help="Show the guest a file or folder of this machine; repeatable.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     settings: tuple[str, ...] = option(  # NAME=VALUE
         (), '{ FI_LOG_LEVEL = "warn" }', key="env", site=True, plural=True, read=_settings,
         metavar="NAME=VALUE", help="Set a variable for every rank; repeatable.",
+        panel="What to run",
     )  # fmt: skip
     proof: bool = option(
         default=True, example="true", flag="--no-proof", site=True, names=("--proof/--no-proof",),
         usual="proof",
         help="Check what ranks run on. Use --no-proof for programs that never call MPI_Init.",
+        panel="What to run", rare=True,
     )  # fmt: skip
     stdin: str = option(  # ranks that read standard input
         "0", '"all"', metavar="WHO", help="Ranks that read standard input: 0, all or none.",
+        panel="What to run", rare=True,
     )  # fmt: skip
     verb: tuple[str, ...] = ("mpigraft", "run")  # of the command that a person typed
     mpis: tuple[str, ...] = ()  # of a site, in its order, where nobody named one
@@ -208,35 +229,41 @@ class GraftSpec:
     words: tuple[str, ...] = ()
     mpi: str = option(
         "", '"openmpi"', metavar="SPEC", help="Host MPI to graft: openmpi, mpich@5, a path.",
+        panel="Container or stack",
     )  # fmt: skip
     engine: str = as_job("engine", "")
     engine_options: tuple[str, ...] = as_job("engine_option", ())
     programs: tuple[str, ...] = option(
         (), '["/usr/bin/app"]', flag="--program", metavar="PATH", usual="all",
-        help="Program inside the guest; repeatable.",
+        help="Program inside the guest; repeatable.", panel="Container or stack", rare=True,
     )  # fmt: skip
     replace: str = option(
         "mpi", '"mpi"', metavar="WHAT",
         help="What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     machine: str = option(  # the file of another one, whose MPIs are meant
         "", '"machine.json"', metavar="FILE",
-        help="Use another machine: its `discover --abi --json`.",
+        help="Use another machine: its `discover --abi --json`.", panel="Where",
     )  # fmt: skip
     no_glibc: bool = option(
         default=False, example="true", help="Refuse a graft that needs the host's glibc.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     force: bool = option(
         default=False, example="true", help="Plan even what the check refuses, to see it fail.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
-    ranks_per_node: int = option(2, "2", metavar="N", help="Ranks that share a node.")
+    ranks_per_node: int = option(
+        2, "2", metavar="N", help="Ranks that share a node.", panel="Where", rare=True,
+    )  # fmt: skip
     form: str = option(
         "text", '"json"', flag="--as", metavar="FORM",
-        help="Form of the plan: text, json, command, shell or cdi.",
+        help="Form of the plan: text, json, command, shell or cdi.", panel="Output",
     )  # fmt: skip
     output: str = option(
         "", '"app.sh"', names=("--output", "-o"), metavar="FILE",
-        help="Write to this file instead of printing.",
+        help="Write to this file instead of printing.", panel="Output",
     )  # fmt: skip
     typed: tuple[str, ...] = ("mpigraft", "check")  # with its options, to type one in its place
 
@@ -267,38 +294,42 @@ class InjectSpec:
 
     mpi: str = option(
         "", '"openmpi@5"', metavar="SPEC", help="Host MPI to inject: openmpi, openmpi@5, a path.",
+        panel="Container or stack",
     )  # fmt: skip
     replace: str = option(
         "mpi", '"ucx"', metavar="WHAT",
         help="What to replace: mpi, or only libfabric or ucx of it.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     slot: str = option(
         "", '"/opt/stack/host_injections"', metavar="FOLDER", usual="the first",
-        help="Override to use, of several that programs search.",
+        help="Override to use, of several that programs search.", panel="Container or stack",
     )  # fmt: skip
     verify: bool = option(
         default=False, example="true",
-        help="Start a program on two ranks, prove what it maps, show drift.",
+        help="Start a program on two ranks, prove what it maps, show drift.", panel="Proof",
     )  # fmt: skip
     program: str = option(
         "", '"/opt/stack/bin/app"', metavar="PATH", usual="a small one of the stack",
-        help="With --verify: program to start.",
+        help="With --verify: program to start.", panel="Proof", rare=True,
     )  # fmt: skip
     transport: str = option(
         "", '"ofi-lnx"', metavar="NAME", usual="the MPI's own choice",
-        help="With --verify: transport to prove.",
+        help="With --verify: transport to prove.", panel="Proof",
     )  # fmt: skip
     force: bool = option(
         default=False, example="true",
         help="Inject where the check has doubts or refuses some programs.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     exceptions: tuple[str, ...] = option(
         (), '["GROMACS/2024.1"]', flag="--except", metavar="NAME", usual="none",
         help="Accept that this module or program does not fit.",
+        panel="Container or stack", rare=True,
     )  # fmt: skip
     form: str = option(
         "text", '"json"', flag="--as", metavar="FORM",
-        help="Form: text, json, commands, module, tcl or spack.",
+        help="Form: text, json, commands, module, tcl or spack.", panel="Output",
     )  # fmt: skip
 
 

@@ -1,0 +1,136 @@
+"""Help of commands: what most people need on one screen, and every option in panels."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+SCREEN = 23  # lines: of 24, the prompt takes one
+FEWEST = 2  # examples, where the screen is too small
+EVERY = "Every command"
+EXAMPLES = "\b\nExamples:\n"
+WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^ ])+""")  # of a shell, with its quotes
+
+
+class ScreenCommand(TyperCommand):
+    """A command whose help fits a screen."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the longest text that leaves room for the options that most people need."""
+        for text in _shorter(inspect.cleandoc(self.help or "")):
+            screen: Any = ctx.make_formatter()
+            _write(screen, ctx, text, every=False)
+            if screen.getvalue().count("\n") <= SCREEN:
+                break
+        formatter.write(screen.getvalue())
+
+
+class CommandGroup(TyperGroup):
+    """A command with others below it, in panels."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _write(formatter, ctx, inspect.cleandoc(self.help or ""), every=False)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a line for each command, in one column over all panels."""
+        below: list[Any] = [self.commands[name] for name in self.list_commands(ctx)]
+        width = max(len(one.name) for one in below)
+        for panel, commands in groupby(below, lambda one: one.rich_help_panel or "Commands"):
+            rows = [(f"{one.name:{width}}", one.get_short_help_str(200)) for one in commands]
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+
+
+def show_every_option(ctx: typer.Context, wanted: bool) -> None:
+    """Print the whole help, and end: the callback of --help-all."""
+    if wanted and not ctx.resilient_parsing:
+        formatter: Any = ctx.make_formatter()
+        _write(formatter, ctx, inspect.cleandoc(ctx.command.help or ""), every=True)
+        typer.echo(formatter.getvalue().rstrip("\n"))
+        raise typer.Exit
+
+
+def _shorter(text: str) -> Iterator[str]:
+    """Yield the text of a command, then its first paragraph with fewer and fewer examples."""
+    yield text
+    first, examples = text.partition("\n\n")[0], text.partition(EXAMPLES)[2].splitlines()
+    for count in range(len(examples), min(len(examples), FEWEST) - 1, -1):
+        yield "\n".join([first, "", EXAMPLES + "\n".join(examples[:count])])
+
+
+def _write(formatter: Any, ctx: typer.Context, text: str, *, every: bool) -> None:
+    command: Any = ctx.command
+    command.format_usage(ctx, formatter)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_text(_folded(text, formatter.width - formatter.current_indent + 2))
+    params = [one for one in command.get_params(ctx) if not one.hidden]
+    rows = {one: _row(one, ctx) for one in params}
+    arguments = [one for one in params if one.param_type_name == "argument"]
+    options = [one for one in params if one not in arguments]
+    if every:
+        panels = {"Arguments": arguments}
+        for one in options:
+            panels.setdefault(_panel(one, ctx), []).append(one)
+    else:
+        usual = [one for one in options if not getattr(one, "rare", True)]
+        panels = {"Arguments and options" if arguments else "Options": [*arguments, *usual]}
+    for panel, shown in panels.items():
+        if not shown:
+            continue
+        table = [rows[one] for one in shown]
+        names = min(30 if formatter.width >= 70 else 20, max(len(one) for one, _ in table))
+        if not every:
+            table = [_brief(rows[one], one.help, formatter.width - names - 4) for one in shown]
+        with formatter.section(panel):
+            formatter.write_dl(table, names)
+    if isinstance(command, CommandGroup):
+        command.format_commands(ctx, formatter)
+    if not every:
+        formatter.write_paragraph()
+        formatter.write(f"--help-all shows all {len(options)} options.\n")
+
+
+def _panel(option: Any, ctx: typer.Context) -> str:
+    """Name the panel of an option; every command has that of its --help."""
+    own = option.name != "help" or ctx.parent is None
+    return option.rich_help_panel or ("Options" if own else EVERY)
+
+
+def _row(param: Any, ctx: typer.Context) -> tuple[str, str]:
+    """Give the name of a parameter and its help; of an argument without a type of Python."""
+    name, text = param.get_help_record(ctx)
+    return name.partition(" <")[0] if param.param_type_name == "argument" else name, text
+
+
+def _brief(row: tuple[str, str], text: str, width: int) -> tuple[str, str]:
+    """Keep what fits in one line: the text with the default, the text, or its first sentence."""
+    first, more, _ = text.partition(". ")
+    short = f"{first}." if more else text
+    return row[0], next((one for one in (row[1], text) if len(one) <= width), short)
+
+
+def _folded(text: str, width: int) -> str:
+    """Fold the examples that are wider than the terminal, as a shell takes them."""
+    before, block, examples = text.partition(EXAMPLES)
+    return before + block + "\n".join(_fold(line, width) for line in examples.splitlines())
+
+
+def _fold(line: str, width: int) -> str:
+    indent = " " * 2
+    lines = [""]
+    if len(line) <= width:
+        return line
+    for word in WORD.findall(line):
+        if lines[-1] and len(f"{indent}{lines[-1]} {word} \\") > width:
+            lines[-1] += " \\"
+            lines.append(indent + word)
+        else:
+            lines[-1] += f" {word}" if lines[-1] else word
+    return "\n".join(indent + one for one in lines)
