@@ -23,19 +23,23 @@ class ScreenCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the longest text that leaves room for the options that most people need."""
+        below = ctx.make_formatter()
+        _write_options(below, ctx, every=False)
         for text in _shorter(inspect.cleandoc(self.help or "")):
-            screen: Any = ctx.make_formatter()
-            _write(screen, ctx, text, every=False)
-            if screen.getvalue().count("\n") <= SCREEN:
+            above = ctx.make_formatter()
+            _write_text(above, ctx, text)
+            screen = f"{above.getvalue()}\n{below.getvalue()}"
+            if screen.count("\n") <= SCREEN:
                 break
-        formatter.write(screen.getvalue())
+        formatter.write(screen)
 
 
 class CommandGroup(TyperGroup):
     """A command with others below it, in panels."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _write(formatter, ctx, inspect.cleandoc(self.help or ""), every=False)
+        _write_text(formatter, ctx, inspect.cleandoc(self.help or ""))
+        _write_options(formatter, ctx, every=False)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a line for each command, in one column over all panels."""
@@ -51,7 +55,8 @@ def show_every_option(ctx: typer.Context, wanted: bool) -> None:
     """Print the whole help, and end: the callback of --help-all."""
     if wanted and not ctx.resilient_parsing:
         formatter: Any = ctx.make_formatter()
-        _write(formatter, ctx, inspect.cleandoc(ctx.command.help or ""), every=True)
+        _write_text(formatter, ctx, inspect.cleandoc(ctx.command.help or ""))
+        _write_options(formatter, ctx, every=True)
         typer.echo(formatter.getvalue().rstrip("\n"))
         raise typer.Exit
 
@@ -64,14 +69,16 @@ def _shorter(text: str) -> Iterator[str]:
         yield "\n".join([first, "", EXAMPLES + "\n".join(examples[:count])])
 
 
-def _write(formatter: Any, ctx: typer.Context, text: str, *, every: bool) -> None:
-    command: Any = ctx.command
-    command.format_usage(ctx, formatter)
+def _write_text(formatter: Any, ctx: Any, text: str) -> None:
+    ctx.command.format_usage(ctx, formatter)
     formatter.write_paragraph()
     with formatter.indentation():
         formatter.write_text(_folded(text, formatter.width - formatter.current_indent + 2))
+
+
+def _write_options(formatter: Any, ctx: Any, *, every: bool) -> None:
+    command: Any = ctx.command
     params = [one for one in command.get_params(ctx) if not one.hidden]
-    rows = {one: _row(one, ctx) for one in params}
     arguments = [one for one in params if one.param_type_name == "argument"]
     options = [one for one in params if one not in arguments]
     if every:
@@ -84,10 +91,11 @@ def _write(formatter: Any, ctx: typer.Context, text: str, *, every: bool) -> Non
     for panel, shown in panels.items():
         if not shown:
             continue
-        table = [rows[one] for one in shown]
+        table = [_row(one, ctx) for one in shown]
         names = min(30 if formatter.width >= 70 else 20, max(len(one) for one, _ in table))
         if not every:
-            table = [_brief(rows[one], one.help, formatter.width - names - 4) for one in shown]
+            room = formatter.width - names - 4
+            table = [_brief(*row, one.help, room) for row, one in zip(table, shown, strict=True)]
         with formatter.section(panel):
             formatter.write_dl(table, names)
     if isinstance(command, CommandGroup):
@@ -109,11 +117,11 @@ def _row(param: Any, ctx: typer.Context) -> tuple[str, str]:
     return name.partition(" <")[0] if param.param_type_name == "argument" else name, text
 
 
-def _brief(row: tuple[str, str], text: str, width: int) -> tuple[str, str]:
+def _brief(name: str, whole: str, text: str, width: int) -> tuple[str, str]:
     """Keep what fits in one line: the text with the default, the text, or its first sentence."""
     first, more, _ = text.partition(". ")
     short = f"{first}." if more else text
-    return row[0], next((one for one in (row[1], text) if len(one) <= width), short)
+    return name, next((one for one in (whole, text) if len(one) <= width), short)
 
 
 def _folded(text: str, width: int) -> str:

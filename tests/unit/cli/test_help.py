@@ -14,8 +14,10 @@ from mpigraft.cli.main import COMMANDS, PANELS, load, run_command
 from tests.builders.messages import shows
 
 APP: Any = get_command(load(COMMANDS))
-BELOW = {("results", name): one for name, one in APP.commands["results"].commands.items()}
-EVERY = {(name,): one for name, one in APP.commands.items()} | BELOW
+EVERY: dict[tuple[str, ...], Any] = {
+    **{(name,): one for name, one in APP.commands.items()},
+    **{("results", name): one for name, one in APP.commands["results"].commands.items()},
+}
 MOST = 12  # options in a help on one screen
 OF_OPTIONS = {
     "What to measure", "What to run", "Container or stack", "Where", "How long", "Output", "Proof",
