@@ -77,6 +77,7 @@ def _write_text(formatter: Any, ctx: Any, text: str) -> None:
 
 
 def _write_options(formatter: Any, ctx: Any, *, every: bool) -> None:
+    """Write the options that most people need in one list, or every one in its panel."""
     command: Any = ctx.command
     params = [one for one in command.get_params(ctx) if not one.hidden]
     arguments = [one for one in params if one.param_type_name == "argument"]

@@ -32,7 +32,7 @@ def command(
     ] = "",
     cancel: Annotated[
         bool, flag("Cancel its jobs first, the waiting ones before the others.", "--cancel")
-    ] = (False),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the progress of a submitted campaign's jobs, and what went wrong.
