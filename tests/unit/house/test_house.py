@@ -287,6 +287,34 @@ def test_links_between_documents_lead_somewhere() -> None:
                 assert (path.parent / target).exists(), f"{name(path)} links to {target}"
 
 
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_links_lead_to_headings() -> None:
+    for path in tracked():
+        if path.suffix == ".md":
+            for target, heading in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", path.read_text()):
+                page = path.parent / target if target else path
+                assert heading in anchors(page), f"{name(path)} links to {target}#{heading}"
+
+
+def test_readme_is_short_and_the_index_has_every_page() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    index = (ROOT / "docs/README.md").read_text()
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").glob("*/*.md")}
+    assert pages <= set(re.findall(r"\]\(([^)#:]+)\)", index))
+
+
+def test_troubleshooting_names_findings_that_exist() -> None:
+    page = (ROOT / "docs/howto/troubleshoot.md").read_text()
+    codes = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", page))
+    assert codes
+    assert codes <= anchors(ROOT / "docs/reference/findings.md")
+
+
 def test_nothing_is_left_to_do() -> None:
     marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
     for path in tracked():
