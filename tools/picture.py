@@ -2,7 +2,7 @@
 
     python tools/picture.py STORE CAMPAIGN docs/pictures/compare.svg
 
-The picture is the real output of `mpigraft compare --brief`, coloured as on a terminal. It has no
+The picture is the real output of `mpigraft compare`, coloured as on a terminal. It has no
 font of its own and fetches none.
 """
 
@@ -44,8 +44,8 @@ def picture(store: Store, campaign: str) -> str:
         file=io.StringIO(), record=True, width=WIDTH, force_terminal=True,
         color_system="truecolor", markup=False, highlight=False, emoji=False,
     )  # fmt: skip
-    console.print("$ mpigraft compare --brief")
-    terminal.print_report(load_report(store, campaign), console, brief=True)
+    console.print("$ mpigraft compare")
+    terminal.print_answer(load_report(store, campaign), console)
     svg = console.export_svg(title="mpigraft", theme=THEME, unique_id="mpigraft")
     return FACES.sub("", svg).replace("Fira Code, monospace", FONT)
 

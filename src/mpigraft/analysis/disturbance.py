@@ -147,10 +147,13 @@ def noise_reason(
     are disturbed of how many."""
     disturbed, total = rounds
     if group.curve is not Verdict.INCONCLUSIVE and 2 * disturbed > total:
-        return f"others took the CPU in {disturbed} of {total} rounds"
+        when = "every round" if disturbed == total else f"{disturbed} of {total} rounds"
+        return f"other processes used the CPU in {when}"
     floor = pair.margin if pair else margin
     if group.curve in WINNERS and disturbed and not _upheld(group, again, floor):
-        return f"it does not hold without the {disturbed} rounds in which others took the CPU"
+        return (
+            f"it does not hold without the {disturbed} rounds in which other processes used the CPU"
+        )
     if group.curve in WINNERS and pair and pair.false_verdicts > CALLED * pair.cells:
         called = f"{pair.false_verdicts} of {pair.cells}"
         return f"the baseline's two launches differ from each other at {called} sizes"

@@ -53,6 +53,9 @@ def flag(text: str, *names: str, panel: str = "", rare: bool = False) -> Any:
 
 # Options that several commands have, in one wording.
 Json = Annotated[bool, flag("Print a JSON document.", "--json", panel="Output")]
+Full = Annotated[
+    bool, flag("Print all: every size of every curve, every finding.", "--full", panel="Output")
+]
 Campaign = Annotated[
     str | None,
     typer.Argument(help="Id, its beginning, or name of a campaign.", show_default="the latest"),

@@ -35,18 +35,7 @@ def command(
     markdown: Annotated[
         bool, common.flag("Print Markdown tables.", "--markdown", panel="Output")
     ] = False,
-    brief: Annotated[
-        bool,
-        common.flag("Leave out the tables of each size.", "--brief", panel="Output", rare=True),
-    ] = False,
-    full: Annotated[
-        bool,
-        common.flag(
-            "Print the tables of each layout, not one over them.",
-            "--full",
-            panel="Output",
-        ),
-    ] = False,
+    full: common.Full = False,
     across: Annotated[
         str,
         common.option(
@@ -96,6 +85,7 @@ def command(
     from mpigraft.core.model import AcrossRule
     from mpigraft.report import (
         load_report,
+        print_answer,
         print_report,
         render_json,
         render_markdown,
@@ -117,7 +107,7 @@ def command(
             (Store(old_store) if old_store else common.store_of(ctx), common.store_of(ctx)),
             (campaign or "", new),
             AcrossRule(parse_margin(margin), chosen=tuple(match or ()), partial=partial),
-            Form(json, markdown, brief, fail_on),
+            Form(json, markdown, full, fail_on),
         )
         return
     if match or old_store:
@@ -133,9 +123,11 @@ def command(
     if json:
         common.out(render_json(data))
     elif markdown:
-        common.out(render_markdown(data, brief=brief, full=full))
+        common.out(render_markdown(data, full=full))
+    elif full:
+        print_report(data, common.console())
     else:
-        print_report(data, common.console(), brief=brief, full=full)
+        print_answer(data, common.console())
     _judge(data.comparison, fail_on)
 
 
@@ -145,7 +137,7 @@ class Form:
 
     json: bool
     markdown: bool
-    brief: bool
+    full: bool
     fail_on: str | None
 
 
@@ -162,9 +154,9 @@ def show_across(
     if form.json:
         common.out(data.json())
     elif form.markdown:
-        common.out(data.markdown(brief=form.brief))
+        common.out(data.markdown(brief=not form.full))
     else:
-        data.show(common.console(), brief=form.brief)
+        data.show(common.console(), brief=not form.full)
     _judge(data.comparison, form.fail_on)
 
 
@@ -179,9 +171,9 @@ def _judge(comparison: Comparison, fail_on: str | None) -> None:
 
 def show(store: Store, campaign: str) -> None:
     """Print one campaign in short: what `bench` ends with."""
-    from mpigraft.report import load_report, print_report
+    from mpigraft.report import load_report, print_answer
 
-    print_report(load_report(store, campaign), common.console(), brief=True)
+    print_answer(load_report(store, campaign), common.console())
 
 
 def parse_margin(text: str) -> float:

@@ -53,9 +53,7 @@ def command(
         option("FILE", "Write the curves as JUnit XML, for a pipeline.", False, panel="Output"),
     ] = None,
     json: Json = False,
-    brief: Annotated[
-        bool, flag("Leave out the tables of each size.", "--brief", panel="Output")
-    ] = False,
+    full: common.Full = False,
     dry_run: DryRun = False,
     wait: common.Wait = False,
     ignore_lock: common.IgnoreLock = False,
@@ -95,7 +93,7 @@ def command(
         repeats=reference.id if reference else "",
         wait=wait,
     )
-    form = Form(json, brief, accept, junit, minutes)
+    form = Form(json, full, accept, junit, minutes)
     if reference is None:
         _first(store, task, form)
     else:
@@ -107,7 +105,7 @@ class Form:
     """What to print, what to accept, and the time that there was."""
 
     json: bool
-    brief: bool
+    full: bool
     accept: bool
     junit: Path | None
     minutes: float
@@ -140,7 +138,7 @@ def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) ->
     if form.json:
         out(data.json())
     else:
-        data.show(common.console(), brief=form.brief)
+        data.show(common.console(), brief=not form.full)
     if form.junit:
         write_whole(form.junit, data.junit())
     if failure:

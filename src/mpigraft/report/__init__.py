@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from mpigraft.report.stack_check import stack_size as stack_size
     from mpigraft.report.stored import render_stored as render_stored
     from mpigraft.report.submission import submission_lines as submission_lines
+    from mpigraft.report.terminal import print_answer as print_answer
     from mpigraft.report.terminal import print_report as print_report
     from mpigraft.report.variables import variable_blocks as variable_blocks
     from mpigraft.report.variables import variable_differences as variable_differences

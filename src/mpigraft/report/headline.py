@@ -14,7 +14,16 @@ from dataclasses import dataclass
 
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict, shared_reason
+from mpigraft.core.model import (
+    METRICS,
+    Better,
+    CellGroup,
+    Comparison,
+    Verdict,
+    shared_reason,
+)
+
+SHOWN = 3  # configurations that a line names
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,9 @@ def headline(comparison: Comparison) -> tuple[str, ...]:
     if len(whole) > 1:
         lines.append(f"Faster on every curve as well: {_listed(whole[1:])}.")
     if slower := [r for r in ranking if r.slower]:
-        lines.append(
-            "Slower: "
-            + ", ".join(f"{r.configuration} on {r.slower} of {r.curves}" for r in slower)
-            + " curves."
-        )
+        named = [f"{r.configuration} on {r.slower} of {r.curves}" for r in slower[:SHOWN]]
+        more = f", and {len(slower) - SHOWN} more" if len(slower) > SHOWN else ""
+        lines.append(f"Slower: {', '.join(named)} curves{more}.")
     return (*lines, *withheld)
 
 
@@ -54,11 +61,12 @@ def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
     reasons = [reason for group in groups if (reason := reason_of(group))]
     if not reasons or shared_reason(groups):
         return ()  # the summary gives the reason that all share
-    texts = {reason.text for reason in reasons}
-    causes = Counter(reason.cause for reason in reasons).most_common()
-    why = ", ".join(f"{cause} on {count}" for cause, count in causes)
-    why = texts.pop() if len(texts) == 1 else why
-    return (f"No verdict on {len(reasons)} of {numbers.counted(len(groups), 'curve')}: {why}.",)
+    alike = Counter(reason.text for reason in reasons)
+    whys = Counter(r.text if alike[r.text] > 1 or len(alike) == 1 else r.cause for r in reasons)
+    why = "; ".join(f"on {count}, {text}" for text, count in whys.most_common())
+    decided, every = len(groups) - len(reasons), numbers.counted(len(groups), "curve")
+    what = f"{decided} of {every} are decided" if decided else f"No curve is decided (0 of {every})"
+    return (f"{what}. {why[:1].upper()}{why[1:]}.",)
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:

@@ -38,9 +38,9 @@ def escape(text: str) -> str:
     return SPECIAL.sub(r"\\\1", hide_homes(printable(" ".join(text.splitlines()))))
 
 
-def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False) -> str:
-    """Summary first, then an overview and, unless `brief`, a table of all sizes for each
-    benchmark; of a benchmark on several layouts a table over them, unless in `full`."""
+def render_markdown(data: ReportData, *, full: bool = False) -> str:
+    """Summary first, then an overview of each benchmark; of one on several layouts a table over
+    them. In `full` every benchmark and layout has its overview and a table of all sizes."""
     comparison = data.comparison
     over, alone = split_layouts(comparison, words.VERDICT_SIGNS, full=full)
     title = escape(data.campaign.name)
@@ -65,7 +65,7 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
         lines += [f"{escape(notes)}.", ""]
     alike = bool(shared_reason(comparison.groups))  # then the summary has it
     for section in alone:
-        lines += _section(section, comparison.baseline, brief=brief, alike=alike)
+        lines += _section(section, comparison.baseline, full=full, alike=alike)
     for series in baseline_series(data):
         lines += _baseline_only(series, comparison.baseline)
     for title, figures in by_title(
@@ -81,7 +81,7 @@ def render_markdown(data: ReportData, *, brief: bool = False, full: bool = False
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(section: Section, baseline: str, *, brief: bool, alike: bool) -> list[str]:
+def _section(section: Section, baseline: str, *, full: bool, alike: bool) -> list[str]:
     head = f"## {escape(section.benchmark)} on {escape(section.place)}"
     what = f"{words.in_unit(section.quantity, section.unit)}, {words.better(section.better)}."
     what += f" This is {section.repeats}." if section.repeats else ""
@@ -99,7 +99,7 @@ def _section(section: Section, baseline: str, *, brief: bool, alike: bool) -> li
     lines += markdown_table(Table("", OVERVIEW, rows))
     if unlike := words.unlike_sizes(section.groups):
         lines += ["", f"{escape(unlike)}."]
-    for group in () if brief else section.groups:
+    for group in section.groups if full else ():
         lines += ["", f"### {escape(group.configuration)}", ""]
         lines += markdown_table(size_table(section, group))
     return [*lines, ""]

@@ -75,7 +75,7 @@ class ConditionsSummary(TypedDict):
     """Under what launches were measured: lowest and highest."""
 
     launches: int  # that have a record of them
-    marked: int  # of these, those beside which others took the CPU
+    marked: int  # of these, those beside which other processes used the CPU
     others: list[float] | None
     switches: list[float] | None
     load: list[float] | None

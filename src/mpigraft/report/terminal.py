@@ -1,14 +1,13 @@
 """A comparison on a terminal or in a pipe: at most 80 columns, colour only where there is some.
 
 The longest part comes first and the answer last, since the end is what a terminal shows:
-tables per size, one overview per benchmark, noise, findings, summary. `brief` leaves the tables
-out. A benchmark on several layouts is one table over them, unless it is printed in `full`.
+tables per size, one overview per benchmark, noise, findings, summary; and tables over layouts of a
+benchmark that has several. `print_answer` has one screen instead (answer.py).
 Verdicts carry a sign as well as a colour; a stream that cannot write it gets ASCII.
 """
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Iterable, Mapping
 from itertools import groupby
@@ -18,7 +17,7 @@ from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, CellGroup, Comparison, Level, Origin, Verdict, shared_reason
 from mpigraft.core.text import printable
-from mpigraft.report import looks, node_pairs, precision, rank_scaling
+from mpigraft.report import answer, looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import left_out, report_findings
@@ -28,7 +27,7 @@ from mpigraft.report.software import guest_roles
 from mpigraft.report.table import Judged, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
-from mpigraft.report.wording.counts import Section, Subject, count, tally
+from mpigraft.report.wording.counts import Section, Subject, count, sections, tally
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,34 +45,59 @@ GUEST = " in "  # of what was left out: a host MPI in a guest, which the check r
 LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
 
-def print_report(
-    data: ReportData, console: Console, *, brief: bool = False, full: bool = False
-) -> None:
-    """Print the comparison; `brief` without the tables per size, `full` with those of each layout
-    rather than a table over layouts."""
+def print_report(data: ReportData, console: Console) -> None:
+    """Print all of the comparison: every size of every curve, every finding."""
     signs = signs_of(console)
-    over, every = split_layouts(data.comparison, signs, full=full)
+    over, _ = split_layouts(data.comparison, signs)
+    every = sections(data.comparison)
     _say(console, _headline(data))
     for name, role in guest_roles(data).items():
         _say(console, f"{printable(name)}: {printable(role)}")
-    if not brief:
-        for section in every:
-            for group in section.groups:
-                _sizes(console, section, group, data.comparison.baseline, signs)
+    for section in every:
+        for group in section.groups:
+            _sizes(console, section, group, data.comparison.baseline, signs)
     alike = bool(shared_reason(data.comparison.groups))
     for section in every:
         _overview(console, section, data.comparison.baseline, signs, alike=alike)
     for table in over:
         _over_nodes(console, table)
     for series in baseline_series(data):
-        _baseline_only(console, series, data.comparison.baseline, brief=brief)
+        _baseline_only(console, series, data.comparison.baseline)
     _figures(console, data, signs)
     console.print()
-    _over_legend(console, over, data)
-    _noise(console, data, signs, brief=brief or not every, strips=bool(every))
+    _over_legend(console, over)
+    _noise(console, data, signs)
     _launches(console, data)
     _findings(console, data)
-    _summary(console, data.comparison, brief=brief or bool(over))
+    _summary(console, data.comparison)
+
+
+def print_answer(data: ReportData, console: Console) -> None:
+    """Print what a comparison found in one screen; print_report has all of it."""
+    signs = signs_of(console)
+    _say(console, _headline(data))
+    console.print()
+    for place, line in enumerate(answer.answer_lines(data.comparison)):
+        _say(console, line, "" if place else "bold", indent=2 if place else 0)
+    over, alone = split_layouts(data.comparison, signs)
+    lines = sum(len(block) + 2 for table in over for block in table.blocks(console.width))
+    if over and not alone and lines <= answer.LINES:
+        for table in over:
+            _over_nodes(console, table)
+        console.print()
+        _over_legend(console, over)
+    elif rows := answer.curve_table(data.comparison, console.width, signs):
+        console.print()
+        for line in rows:
+            _row(console, line)
+        _say(console, ", ".join(f"{signs[v]} {v}" for v in Verdict), "dim")
+    for series in baseline_series(data):
+        _baseline_only(console, series, data.comparison.baseline, brief=True)
+    console.print()
+    for level, line in answer.finding_lines(data, console.width):
+        _say(console, line, LEVELS[level])
+    for line in answer.next_lines(data):
+        _row(console, (line, "dim"))
 
 
 def _figures(console: Console, data: ReportData, signs: Signs) -> None:
@@ -147,7 +171,9 @@ def _sizes(
         _row(console, f"from {numbers.size(size)} {printable(ahead)} is ahead")
 
 
-def _baseline_only(console: Console, series: BaselineSeries, baseline: str, *, brief: bool) -> None:
+def _baseline_only(
+    console: Console, series: BaselineSeries, baseline: str, *, brief: bool = False
+) -> None:
     """Give the baseline's own values, where there is nothing else."""
     console.print()
     _say(console, _title(series), "bold")
@@ -185,12 +211,9 @@ def _over_nodes(console: Console, table: NodesTable) -> None:
             _row(console, *zip((text for text, _ in line), styles, strict=True))
 
 
-def _over_legend(console: Console, over: tuple[NodesTable, ...], data: ReportData) -> None:
-    if not over:
-        return
-    name = shlex.quote(printable(data.campaign.name))
-    notes = (*over_notes(over), f"every size: mpigraft compare {name} --full")
-    _say(console, "; ".join(notes), "dim")
+def _over_legend(console: Console, over: tuple[NodesTable, ...]) -> None:
+    if notes := "; ".join(over_notes(over)):
+        _say(console, notes, "dim")
 
 
 def _overview(
@@ -275,16 +298,13 @@ def _counts(group: CellGroup, signs: Signs) -> Text:
     return text
 
 
-def _noise(console: Console, data: ReportData, signs: Signs, *, brief: bool, strips: bool) -> None:
+def _noise(console: Console, data: ReportData, signs: Signs) -> None:
     if not data.comparison.groups:
         _say(console, _plus_minus(precision.precision(data).line, signs))
         return
     legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
-    if strips:
-        legend += "; one sign per size, the last for the curve"
-    _say(console, legend, "dim")
-    if not brief:
-        _say(console, "in brackets after the rounds: how many would decide", "dim")
+    _say(console, f"{legend}; one sign per size, the last for the curve", "dim")
+    _say(console, "in brackets after the rounds: how many would decide", "dim")
     _say(console, tally(data.comparison))
     _say(console, _plus_minus(precision.precision(data).line, signs))
     for line in looks.look_lines(data.comparison):
@@ -347,15 +367,14 @@ def _reason(console: Console, why: str, fix: str) -> None:
         _say(console, f"  what to do: {words.single_line(fix)}", indent=4)
 
 
-def _summary(console: Console, comparison: Comparison, *, brief: bool) -> None:
-    """Give the answer. In brief the lines per curve are left to the overviews above."""
-    answer = headline(comparison)
-    curves = () if brief and answer else comparison.summary
-    if curves:
+def _summary(console: Console, comparison: Comparison) -> None:
+    """Say what is known of each curve, and give the answer."""
+    lines = headline(comparison)
+    if comparison.summary:
         console.print()
-    for line in curves:
+    for line in comparison.summary:
         _say(console, words.single_line(line))
-    if answer:
+    if lines:
         console.print()
-    for place, line in enumerate(answer):
+    for place, line in enumerate(lines):
         _say(console, words.single_line(line), "" if place else "bold", indent=2 if place else 0)

@@ -1,4 +1,4 @@
-"""Rounds in which others took the CPU are marked, and a verdict that rests on them is withheld."""
+"""Rounds in which others took the CPU are marked; a verdict that rests on them is withheld."""
 
 from __future__ import annotations
 
@@ -137,16 +137,18 @@ def test_most_rounds_disturbed_carry_no_verdict(who: str, count: int, expected: 
     rows = campaign(around(0.5), rounds=10)
     comparison = judged(rows, beside(who, *range(count)))
     group = only(comparison)
-    assert group.withheld == (f"others took the CPU {expected}" if expected else "")
+    assert group.withheld == (f"other processes used the CPU {expected}" if expected else "")
     assert group.curve is (INCONCLUSIVE if expected else FASTER)
     assert ("verdict-withheld" in codes(comparison.findings)) is bool(expected)
-    assert any(": no verdict: others took" in line for line in comparison.summary) is bool(expected)
+    assert any(": no verdict: other processes" in line for line in comparison.summary) is bool(
+        expected
+    )
     (line, *_) = headline(comparison)
-    assert line.startswith("No verdict on 1 of 1 curve: others took" if expected else "Largest")
+    assert line.startswith("No curve" if expected else "Largest")
 
 
 def test_a_verdict_of_disturbed_rounds_only_is_withheld() -> None:
-    """Slower in all rounds, but beyond the noise only where others took the CPU."""
+    """Slower in all rounds, but beyond the noise only where other processes used the CPU."""
     rows = campaign(lambda turn, _: 1.3 if turn < 5 else 1.07, rounds=10, pair=1.08)
     assert only(judged(rows, {})).curve is SLOWER
     assert only(judged(rows, beside("k0", 5, 6, 7, 8, 9))).curve is SLOWER

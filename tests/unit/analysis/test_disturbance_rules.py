@@ -54,7 +54,7 @@ SAME, OPEN = curve(EQUIVALENT, 0.99, 1.01), curve(INCONCLUSIVE, 1.05, 1.08)
 @pytest.mark.parametrize("one", [WON, LOST, SAME])
 def test_a_verdict_needs_half_of_its_rounds_undisturbed(one: CellGroup) -> None:
     assert reason(one, one, rounds=(5, 10)) == ""
-    assert reason(one, one, rounds=(6, 10)) == "others took the CPU"
+    assert reason(one, one, rounds=(6, 10)) == "other processes used the"
     assert reason(replace(one, curve=INCONCLUSIVE), one, rounds=(6, 10)) == ""
 
 
@@ -155,7 +155,7 @@ def test_rounds_are_counted_whose_launches_have_conditions() -> None:
 def test_configurations_are_counted_apart_where_they_differ() -> None:
     base = launch(("base", 0, 0), MORE)
     alike = finding(base, launch(("k0", 0, 0), MORE))
-    assert alike.message == "others took the CPU in 1 of 1 rounds (1); 30 % of it on n1"
+    assert alike.message == "other processes used the CPU in 1 of 1 rounds (1); 30 % of it on n1"
     other = finding(base, launch(("k0", 0, 0), LESS))
     assert shows(other.message.split(": ")[1], "base in 1", "mpi@k0 in 0", "30 %", "n1")
 

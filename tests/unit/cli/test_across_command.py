@@ -16,7 +16,6 @@ from tests.builders.outputs import assert_output
 from tests.builders.overtime import MACHINE, MPICH, campaign, identity, keep
 
 SCHEMAS = Path(mpigraft.__file__).parent / "report/schemas"
-BRIEF = ("--brief",)
 NEWER = {**MACHINE, "kernel": "6.12.1"}
 
 
@@ -40,7 +39,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.mark.usefixtures("store")
 def test_two_campaigns_are_compared_with_what_changed(run: Run) -> None:
-    ended = run("compare", "night1", "night3")
+    ended = run("compare", "night1", "night3", "--full")
     assert ended.code == 0
     assert_output("compare/campaigns", ended.out)
     assert max(map(len, ended.out.splitlines())) <= 80
@@ -48,7 +47,7 @@ def test_two_campaigns_are_compared_with_what_changed(run: Run) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_equal_campaigns_say_so(run: Run) -> None:
-    ended = run("compare", "night1", "night2", "--brief", "--fail-on", "slower")
+    ended = run("compare", "night1", "night2", "--fail-on", "slower")
     assert ended.code == 0
     assert_output("compare/equal-campaigns", ended.out)
 
@@ -77,13 +76,14 @@ def test_document_has_its_schema(run: Run) -> None:
 @pytest.mark.usefixtures("store")
 def test_markdown_escapes_names(run: Run, tmp_path: Path) -> None:
     keep(Store(tmp_path / "store"), campaign(4, name="a|b <script>"))
-    text = run("compare", "night1", identity(4), "--markdown").out
+    text = run("compare", "night1", identity(4), "--markdown", "--full").out
     assert_output("compare/campaigns.markdown", text)
 
 
 @pytest.mark.usefixtures("store")
 def test_brief_markdown_leaves_out_the_sizes(run: Run) -> None:
-    whole, brief = (run("compare", "night1", "night2", "--markdown", *w).out for w in ((), BRIEF))
+    markdown = ("compare", "night1", "night2", "--markdown")
+    whole, brief = run(*markdown, "--full").out, run(*markdown).out
     assert "| size |" in whole
     assert "| size |" not in brief
     assert f"| {MPICH} |" in brief

@@ -118,7 +118,7 @@ def test_a_node_that_became_unlike_the_others_is_named(site: Site) -> None:
     site.run("recheck", "--accept")
     unlike = Finding.of("node-unlike", nodes="n2", others="n1", libraries="/dev/shm has 0 MiB")
     site.found = (unlike, Finding.of("lane-other", where="one-sided", lane="sm", requested="tcp"))
-    said = " ".join(site.run("recheck", "--brief").out.split())
+    said = " ".join(site.run("recheck").out.split())
     assert said.count("warning node-unlike: n2 is unlike n1: /dev/shm has 0 MiB") == 1
     assert "lane-other" not in said
 
@@ -127,7 +127,7 @@ def test_a_slower_night_ends_with_1_and_says_what_changed(site: Site) -> None:
     site.run("recheck", "--accept")
     site.level = lambda name, _: 1.3 if name == OPENMPI else 1.0
     site.changes = {"machine": {**MACHINE, "kernel": "6.12.1"}}
-    ended = site.run("recheck", "--brief")
+    ended = site.run("recheck")
     assert ended.code == 1
     assert "recheck-worse" in ended.err
     assert OPENMPI in ended.err
@@ -171,7 +171,7 @@ def test_what_a_named_mpi_that_fails_leaves_is_compared_first(site: Site) -> Non
     site.failure = LaunchFailed("it crashed")
     site.changes = {"names": {"k0": "mpich@5.0.2/ucx"}}
     site.level = lambda *_: 1.3
-    ended = site.run("recheck", "--brief")
+    ended = site.run("recheck")
     assert ended.code == 4
     assert shows(ended.out, "against recheck 00000011")
     assert matches(
@@ -189,12 +189,12 @@ def test_what_a_named_mpi_that_fails_leaves_is_compared_first(site: Site) -> Non
 def test_a_night_without_any_verdict_is_no_pass(site: Site) -> None:
     site.run("recheck", "--accept")
     site.busy = True  # a daemon that never ends: every launch is disturbed
-    ended = site.run("recheck", "--brief")
+    ended = site.run("recheck")
     assert ended.code == 6
     assert "[nothing-judged]" in ended.err
     assert matches(
         ended.err, "nothing-judged",
-        reasons=f"{OPENMPI} on native:latency (1x2): no verdict: others took the CPU",
+        reasons=f"{OPENMPI} on native:latency (1x2): no verdict: other processes used the CPU",
     )  # fmt: skip
 
 
@@ -207,7 +207,7 @@ def test_too_few_rounds_are_no_pass_and_no_good_state(site: Site) -> None:
     site.rounds = 6
     assert site.run("recheck", "--accept").code == 0
     site.rounds = 3
-    ended = site.run("recheck", "--brief")
+    ended = site.run("recheck")
     assert ended.code == 6
     assert matches(ended.err, "recheck-unfinished", least=6, rounds=3, campaign="00000013")
     assert site.run("recheck", "--accept").code == 6

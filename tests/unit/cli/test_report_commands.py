@@ -87,10 +87,10 @@ def add_campaign(tmp_path: Path, factor: Callable[[int], float]) -> None:
 def test_compare_prints_tables_overview_and_answer(run: Run, measured: Store) -> None:
     ended = run("compare")
     assert ended.code == 0
-    assert_output("compare/campaign", ended.out)
-    assert_output("compare/brief", run("compare", "--brief").out)
-    assert "| size |" in run("compare", "--markdown").out
-    assert_output("compare/brief.markdown", run("compare", "--markdown", "--brief").out)
+    assert_output("compare/answer", ended.out)
+    assert_output("compare/full", run("compare", "--full").out)
+    assert "| size |" in run("compare", "--markdown", "--full").out
+    assert_output("compare/answer.markdown", run("compare", "--markdown").out)
     assert run("compare", "nightly").out == run("compare", "2222").out == ended.out
 
 
@@ -221,14 +221,14 @@ def test_imported_tables_compare_as_published(run: Run) -> None:
     assert {(c["low"], c["high"], c["verdict"]) for c in cells.values()} == {
         (None, None, "inconclusive")
     }
-    assert_output("compare/imported", run("compare", "--brief").out)
+    assert_output("compare/imported", run("compare").out)
 
 
 def test_every_form_names_a_damaged_store_file(run: Run, measured: Store, tmp_path: Path) -> None:
     (measured.folder / "broken.sqlite").write_bytes(b"no database" * 100)
     out = tmp_path / "report.html"
     assert run("report", "-o", str(out)).code == 0
-    for words in ((), ("--brief",), ("--json",), ("--markdown",)):
+    for words in ((), ("--full",), ("--json",), ("--markdown",)):
         assert "broken" in run("compare", *words).out
     assert "broken.sqlite" in out.read_text(encoding="utf-8")
 

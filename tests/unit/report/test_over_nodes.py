@@ -37,11 +37,11 @@ def on_layouts(*layouts: str) -> Comparison:
     return replace(one, groups=groups, noise=noise)
 
 
-def shown(found: Comparison, *, encoding: str = "utf-8", full: bool = False) -> list[str]:
+def shown(found: Comparison, *, encoding: str = "utf-8") -> list[str]:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=stream, markup=False, highlight=False, emoji=False, width=80)
-    terminal.print_report(report(found), console, full=full)
+    terminal.print_report(report(found), console)
     stream.flush()
     return raw.getvalue().decode(encoding).splitlines()
 
@@ -62,21 +62,27 @@ def test_archer2_fits_a_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert run(store, "compare", "archer2") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 55
+    assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
+    head, *rows = (line.split() for line in lines if "above 1" in line or line.startswith("osu:"))
+    assert head[-8:] == [f"{2**n}x128" for n in range(8)]
+    assert shows(
+        " ".join(rows[2]), "1.18", "1.23", "1.23", "1.42", "1.10", "0.776", "0.756", "0.519"
+    )
+    assert shows("\n".join(lines), "compare", "archer2", "--full")
+    assert run(store, "compare", "archer2", "--full") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 400
     heads = [line.split() for line in lines if line.split()[:2] == ["1", "2"]]
     assert heads == [["1", "2", "4", "8", "16", "32", "64", "128"]] * 3
     row = "medium 4 KiB 0.538* 0.661* 0.782* 0.904* 1.23* 1.31* 1.30* 1.04*"
     assert row in [" ".join(line.split()) for line in lines]
     text = "\n".join(lines)
     assert shows(text, "*", "single run")
-    assert shows(" ".join(text.split()), "size", "mpigraft", "compare", "archer2", "full")
     # alltoall ends at 64 B on 128 nodes: means of columns are over what all of them have
     row = "1 B to 64 B 0.898* 1.01* 1.02* 1.06* 1.07* 1.05* 1.09* 1.07*"
     assert row in [" ".join(line.split()) for line in lines]
     assert shows(text.replace("\n ", ""), "1 B", "64 B", "1", "16")
-    assert run(store, "compare", "archer2", "--full") == 0
-    assert len(capsys.readouterr().out.splitlines()) > 400
     assert run(store, "compare", "archer2", "--markdown") == 0
     text = capsys.readouterr().out
     assert shows(text, "configuration", "size", *heads[0])
@@ -101,10 +107,10 @@ def test_figures_are_those_of_the_sections() -> None:
     assert set(curve.verdicts) == {group.curve}
 
 
-def test_a_single_layout_is_shown_as_ever() -> None:
-    one = comparison(benchmarks=BENCHMARK)
-    assert shown(one) == shown(one, full=True)
-    assert markdown.render_markdown(report(one)) == markdown.render_markdown(report(one), full=True)
+def test_a_single_layout_has_no_table_over_layouts() -> None:
+    over, alone = split_layouts(comparison(benchmarks=BENCHMARK), words.VERDICT_SIGNS)
+    assert not over
+    assert alone
 
 
 def test_layouts_through_which_no_curve_goes_are_shown_by_themselves() -> None:
@@ -147,10 +153,9 @@ def test_a_metric_that_repeats_another_says_so() -> None:
 
 
 def test_full_has_every_section() -> None:
-    text = "\n".join(shown(on_layouts("1x128", "2x128"), full=True))
+    text = "\n".join(shown(on_layouts("1x128", "2x128")))
     assert shows(text, "latency", "lower", "better", "1x128")
     assert shows(text, "latency", "lower", "better", "2x128")
-    assert "over nodes" not in text
 
 
 def test_a_stream_without_signs_gets_ascii() -> None:

@@ -37,7 +37,7 @@ def repeated() -> ReportData:
 def test_a_measurement_that_two_metrics_repeat_counts_once() -> None:
     data = repeated()
     assert headline.records(data.comparison.groups)[0].curves == 1
-    for text in (" ".join(shown(data, brief=True).split()), markdown.render_markdown(data)):
+    for text in (" ".join(shown(data).split()), markdown.render_markdown(data)):
         assert shows(text, "3 faster", "0 slower", "0", "0")
         assert shows(text, "chance alone", "call about", "0.2")
         assert shows(text, "same", "bandwidth", "counted once")

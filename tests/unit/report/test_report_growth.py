@@ -38,7 +38,7 @@ def grown(per_node: int = 1, benchmark: str = "native:launch_time") -> ReportDat
 
 def on_terminal(data: ReportData) -> str:
     stream = io.StringIO()
-    terminal.print_report(data, Console(file=stream, width=80), brief=True)
+    terminal.print_report(data, Console(file=stream, width=80))
     return stream.getvalue()
 
 

@@ -263,7 +263,7 @@ def test_each_row_of_a_stack_says_which_mpi_it_is() -> None:
     data = stack_data()
     page = unescape(html.render_html(data))
     console = Console(width=80, file=io.StringIO())
-    print_report(data, console, brief=True)
+    print_report(data, console)
     assert isinstance(console.file, io.StringIO)
     for text in (page, console.file.getvalue(), render_markdown(data)):
         words = " ".join(text.replace("\\", "").split())

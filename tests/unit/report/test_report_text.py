@@ -37,12 +37,12 @@ from tests.builders.reports import (
 RECORDED = Path(__file__).parents[2] / "data/report"
 
 
-def shown(data: ReportData, *, brief: bool = False, encoding: str = "utf-8") -> str:
+def shown(data: ReportData, *, answer: bool = False, encoding: str = "utf-8") -> str:
     """What a pipe gets."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=stream, markup=False, highlight=False, emoji=False, width=80)
-    terminal.print_report(data, console, brief=brief)
+    (terminal.print_answer if answer else terminal.print_report)(data, console)
     stream.flush()
     return raw.getvalue().decode(encoding)
 
@@ -54,12 +54,12 @@ def shown(data: ReportData, *, brief: bool = False, encoding: str = "utf-8") -> 
     ("name", "make"),
     [
         ("campaign.txt", lambda: shown(small_data())),
-        ("brief.txt", lambda: shown(small_data(), brief=True)),
-        ("ascii.txt", lambda: shown(small_data(), brief=True, encoding="ascii")),
-        ("imported.txt", lambda: shown(olivia(), brief=True)),
+        ("answer.txt", lambda: shown(small_data(), answer=True)),
+        ("ascii.txt", lambda: shown(small_data(), answer=True, encoding="ascii")),
+        ("imported.txt", lambda: shown(olivia(), answer=True)),
         ("single.txt", lambda: shown(single_data())),
         ("single.md", lambda: markdown.render_markdown(single_data())),
-        ("campaign.md", lambda: markdown.render_markdown(small_data())),
+        ("campaign.md", lambda: markdown.render_markdown(small_data(), full=True)),
     ],
 )
 def test_output_is_the_recorded_one(name: str, make: Callable[[], str]) -> None:
@@ -126,7 +126,7 @@ def test_a_name_cannot_move_the_cursor_or_forge_a_row() -> None:
 
 def test_a_long_name_is_never_cut() -> None:
     name = "a-stack-with-a-very-long-name/" + "x" * 70
-    text = shown(named(name), brief=True)
+    text = shown(named(name))
     assert name in text.splitlines()
 
 
@@ -156,7 +156,7 @@ def test_more_sizes_than_columns_are_counted_instead() -> None:
     cells = tuple(replace(cell, size=n, verdict=Verdict.FASTER) for n in range(1, 41))
     group = replace(data.comparison.groups[0], cells=cells, crossovers=())
     data = report_of(replace(data.comparison, groups=(group,), noise=()))
-    assert "40▲" in shown(data, brief=True)
+    assert "40▲" in shown(data)
 
 
 def test_an_empty_comparison_is_reported() -> None:
@@ -178,7 +178,7 @@ def test_a_single_configuration_shows_its_own_values() -> None:
     assert (figure.size, figure.launches) == (8, 6)
     assert figure.value == pytest.approx((sorted(at_8)[2] * sorted(at_8)[3]) ** 0.5)
     assert figure.interval == pytest.approx((min(at_8), max(at_8)))
-    assert f"{numbers.number(figure.value)} at 8 B" in shown(data, brief=True)
+    assert f"{numbers.number(figure.value)} at 8 B" in shown(data, answer=True)
     assert baseline_series(small_data()) == ()
 
 
@@ -264,7 +264,7 @@ def test_a_curve_of_both_directions_says_which_where(
 ) -> None:
     data = with_verdicts(curve, *verdicts)
     assert reasons.mixed_directions(data.comparison.groups[0]) == said.removeprefix("mixed: ")
-    for text in (" ".join(shown(data, brief=True).split()), markdown.render_markdown(data)):
+    for text in (" ".join(shown(data).split()), markdown.render_markdown(data)):
         assert (said in text) if said else ("mixed" not in text)
 
 
@@ -305,7 +305,7 @@ def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
     data = curves(("a", Verdict.SLOWER, 2.0), ("b", Verdict.INCONCLUSIVE, 0.5))
     assert headline.headline(data.comparison)[0].startswith(f"Stay with {BASELINE}")
     (line,) = headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)).comparison)
-    assert shows(line, "No verdict", "1 of 1")
+    assert shows(line, "No curve", "0 of 1")
 
 
 # ------------------------------------------------------------------ trouble

@@ -56,6 +56,10 @@ class Section(Subject):
         metric = next((g.repeats for g in self.groups if g.repeats), "")
         return f"the same measurement as its {metric}, counted once" if metric else ""
 
+    def of(self, configuration: str) -> CellGroup | None:
+        """Return a configuration's curve; None: it has none."""
+        return next((g for g in self.groups if g.configuration == configuration), None)
+
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(sorted({cell.size for group in self.groups for cell in group.cells}))
