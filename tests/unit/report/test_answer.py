@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from mpigraft.core import numbers
 from mpigraft.core.model import Comparison, Finding, Level
 from mpigraft.report import answer, terminal
 from mpigraft.report.wording import words
@@ -57,7 +58,7 @@ def test_a_curve_is_a_sign_and_a_factor() -> None:
     for group in found.groups:
         (row,) = (line for line in lines if line.startswith(group.configuration))
         by = max(group.pooled, 1 / group.pooled)
-        assert f"{SIGNS[group.curve]} {words.number_ratio(by)}x" in row
+        assert f"{SIGNS[group.curve]} {numbers.ratio(by)}x" in row
 
 
 def test_layouts_have_a_column_each_and_gains() -> None:
