@@ -72,7 +72,7 @@ wheel: setup natives ## the wheel, C programs and all, into dist/
 	@rm -rf build/lib build/bdist.* build/own # or files that are gone would come along
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(WHEELS) .
 
-dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 dist: WHEELS := build/own
 dist: wheel $(VENV)/.dev ## all that is handed out, into dist/: wheels, mpigraft.pyz, SBOM, sums
 	@rm -rf dist
