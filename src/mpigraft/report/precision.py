@@ -49,9 +49,11 @@ class Precision:
             self.spread is not None and self.spread > UNKNOWN,
         )
         if wild:
-            parts.append("a typical cell is uncertain by more than ±100 %")
+            parts.append("the ratio at a typical size is uncertain by more than ±100 %")
         elif self.spread is not None:
-            parts.append(f"a typical cell is known to ±{numbers.percent(self.spread)}")
+            parts.append(
+                f"the ratio at a typical size is uncertain by ±{numbers.percent(self.spread)}"
+            )
         parts.append(f"{self.inconclusive} of {self.cells} cells inconclusive")
         if self.aa_cells:
             parts.append(

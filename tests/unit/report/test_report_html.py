@@ -173,7 +173,7 @@ def test_evidence_shows_the_printed_line_and_the_fix(page: Page) -> None:
         "proven", "no evidence", "not exercised", "lnx (shm+lo)", "1,048,576 bytes through lo",
         "set OMPI_MCA_osc=^sm to send windows through the network too",
         "openmpi@5.0.11/ofi-cxi", "no cxi device", "AMD EPYC 7763", "OMPI_MCA_pml",
-        "fetched by mpigraft get openmpi", "6 rounds; a typical cell",
+        "fetched by mpigraft get openmpi", "6 rounds; the ratio at a typical size",
     ):  # fmt: skip
         assert said in page.words, said
 
