@@ -55,6 +55,9 @@ SAME, OPEN = curve(EQUIVALENT, 0.99, 1.01), curve(INCONCLUSIVE, 1.05, 1.08)
 def test_a_verdict_needs_half_of_its_rounds_undisturbed(one: CellGroup) -> None:
     assert reason(one, one, rounds=(5, 10)) == ""
     assert reason(one, one, rounds=(6, 10)) == "other processes used the"
+    some, every = (disturbance.noise_reason(one, one, None, (n, 10), MARGIN) for n in (6, 10))
+    assert "6 of 10" in some
+    assert "10" not in every
     assert reason(replace(one, curve=INCONCLUSIVE), one, rounds=(6, 10)) == ""
 
 
