@@ -46,6 +46,7 @@ def picture(store: Store, campaign: str) -> str:
     )  # fmt: skip
     console.print("$ mpigraft compare")
     terminal.print_answer(load_report(store, campaign), console)
+    console.print()  # else the frame cuts the last line
     svg = console.export_svg(title="mpigraft", theme=THEME, unique_id="mpigraft")
     return FACES.sub("", svg).replace("Fira Code, monospace", FONT)
 
