@@ -33,11 +33,14 @@ IN_THE_ANSWER = "verdict-withheld"  # the finding whose count the answer has
 
 
 def answer_lines(comparison: Comparison) -> tuple[str, ...]:
-    """Give the answer; without one what is known of each curve."""
-    lines = headline(comparison) or comparison.summary
+    """Give the answer, whose end says what has no verdict and stays; without an answer what is
+    known of each curve."""
+    lines = headline(comparison)
     if len(lines) > ANSWER:
-        lines = (*lines[: ANSWER - 1], f"{len(lines) - ANSWER + 1} more lines: --full.")
-    return tuple(map(words.single_line, lines))
+        lines = (lines[0], *lines[1 - ANSWER :])
+    elif not lines and len(every := comparison.summary) > ANSWER:
+        lines = (*every[: ANSWER - 1], f"{len(every) - ANSWER + 1} more lines: --full.")
+    return tuple(map(words.single_line, lines or comparison.summary))
 
 
 def curve_table(comparison: Comparison, width: int, signs: Signs) -> list[str]:
@@ -146,8 +149,8 @@ def finding_lines(data: ReportData, width: int) -> Iterator[tuple[Level, str]]:
 
 def _shortest(message: str) -> str:
     """Leave out a list of configurations that follows what was seen."""
-    what, colon, _ = message.partition(": ")
-    return what if colon and " " in what and "@" not in what else message
+    what, _, named = message.partition(": ")
+    return what if " " in what and "@" in named and "@" not in what else message
 
 
 def _cut(text: str, width: int) -> str:

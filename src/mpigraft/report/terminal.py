@@ -76,6 +76,8 @@ def print_answer(data: ReportData, console: Console) -> None:
     """Print what a comparison found in one screen; print_report has all of it."""
     signs = signs_of(console)
     _say(console, _headline(data))
+    for name, role in guest_roles(data).items():
+        _say(console, f"{printable(name)}: {printable(role)}")
     console.print()
     for place, line in enumerate(answer.answer_lines(data.comparison)):
         _say(console, line, "" if place else "bold", indent=2 if place else 0)
@@ -94,6 +96,9 @@ def print_answer(data: ReportData, console: Console) -> None:
     for series in baseline_series(data):
         _baseline_only(console, series, data.comparison.baseline, brief=True)
     console.print()
+    for figure in node_pairs.figures(data):
+        for sentence in figure.sentences:
+            _say(console, words.single_line(sentence))
     for level, line in answer.finding_lines(data, console.width):
         _say(console, line, LEVELS[level])
     for line in answer.next_lines(data):

@@ -328,7 +328,9 @@ def test_every_form_names_the_slow_node() -> None:
     data = replace(small_data(), links=links)
     stream = io.StringIO()
     terminal.print_report(data, Console(file=stream, width=80))
-    for text in (stream.getvalue(), page.render_html(data), markdown.render_markdown(data)):
+    terminal.print_answer(data, Console(file=(screen := io.StringIO()), width=80))
+    forms = (stream.getvalue(), page.render_html(data), markdown.render_markdown(data))
+    for text in (*forms, screen.getvalue()):
         assert "slow node: n3" in text
     document = json.loads(as_json.render_json(data))
     jsonschema.validate(document, SCHEMA)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from mpigraft.core import numbers
-from mpigraft.core.model import Comparison, Finding, Level
-from mpigraft.report import answer, terminal
+from mpigraft.core.model import Cause, Comparison, Finding, Level, NoVerdict, Verdict
+from mpigraft.report import answer, headline, terminal
 from mpigraft.report.wording import words
 from tests.builders.messages import shows
 from tests.builders.reports import BENCHMARKS, comparison, data_of, small_data
@@ -86,6 +86,20 @@ def test_findings_are_a_line_each_kind_without_notes_and_what_the_answer_has() -
     assert shows(lines[2], "...", "1 more")
     assert len(lines) == 3
     assert max(map(len, lines)) <= 160
+
+
+def test_an_answer_of_many_lines_keeps_what_has_no_verdict() -> None:
+    """Its finding is not repeated below: without this line a reader would miss the noise."""
+    found = small_data().comparison
+    full = headline.headline(found)
+    open_curve = replace(
+        found.groups[0], configuration="x", curve=Verdict.INCONCLUSIVE, withheld="noise"
+    )
+    open_curve = replace(open_curve, no_verdict=NoVerdict(Cause.NOISE, "noise"))
+    lines = answer.answer_lines(replace(found, groups=(*found.groups, open_curve)))
+    assert len(full) == len(lines) == answer.ANSWER
+    assert lines[0] == full[0]
+    assert "decided" in lines[-1]
 
 
 @pytest.mark.parametrize("count", [1, 12])
