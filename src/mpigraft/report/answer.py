@@ -6,7 +6,6 @@ may change the answer, one line each. All else is what `compare --full` and the 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -170,5 +169,5 @@ def next_lines(data: ReportData) -> Iterator[str]:
     if out := left_out(data):
         count = numbers.counted(len(out), "configuration")
         yield f"left out: {count} that cannot run here (`mpigraft discover` says why)"
-    name = shlex.quote(printable(data.campaign.name or data.campaign.id[:8]))
-    yield f"all figures: mpigraft compare {name} --full; pictures: mpigraft report {name}"
+    one = data.campaign.id[:8]  # a later campaign may have the same name
+    yield f"all figures: mpigraft compare {one} --full; page: mpigraft report {one}"

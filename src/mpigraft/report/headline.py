@@ -14,14 +14,7 @@ from dataclasses import dataclass
 
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import (
-    METRICS,
-    Better,
-    CellGroup,
-    Comparison,
-    Verdict,
-    shared_reason,
-)
+from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict, shared_reason
 
 SHOWN = 3  # configurations that a line names
 

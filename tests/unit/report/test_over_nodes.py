@@ -69,7 +69,7 @@ def test_archer2_fits_a_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert shows(
         " ".join(rows[2]), "1.18", "1.23", "1.23", "1.42", "1.10", "0.776", "0.756", "0.519"
     )
-    assert shows("\n".join(lines), "compare", "archer2", "--full")
+    assert shows("\n".join(lines), "compare", "--full", "report")
     assert run(store, "compare", "archer2", "--full") == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 400
