@@ -14,7 +14,15 @@ from dataclasses import dataclass
 
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import METRICS, Better, CellGroup, Comparison, Verdict, shared_reason
+from mpigraft.core.model import (
+    METRICS,
+    Better,
+    Cause,
+    CellGroup,
+    Comparison,
+    Verdict,
+    shared_reason,
+)
 
 SHOWN = 3  # configurations that a line names
 
@@ -54,8 +62,9 @@ def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
     reasons = [reason for group in groups if (reason := reason_of(group))]
     if not reasons or shared_reason(groups):
         return ()  # the summary gives the reason that all share
-    alike = Counter(reason.text for reason in reasons)
-    whys = Counter(r.text if alike[r.text] > 1 or len(alike) == 1 else r.cause for r in reasons)
+    alike = Counter(reason.text for reason in reasons if reason.cause is Cause.NOISE)
+    one = len({reason.text for reason in reasons}) == 1
+    whys = Counter(r.text if one or alike[r.text] > 1 else r.cause for r in reasons)
     why = "; ".join(f"on {count}, {text}" for text, count in whys.most_common())
     decided, every = len(groups) - len(reasons), numbers.counted(len(groups), "curve")
     what = f"{decided} of {every} are decided" if decided else f"No curve is decided (0 of {every})"
