@@ -31,7 +31,7 @@ class Cause(StrEnum):
     ROUNDS = "too few rounds"
     ORDER = "runs that did not alternate"
     MARGIN = "wide intervals"
-    CHANCE = "a p above the limit"
+    CHANCE = "chance not ruled out"
     LOOKS = "looks"
 
 
