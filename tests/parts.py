@@ -1,11 +1,11 @@
 """Which parts of the long tests a change can have broken, by digest.
 
 A part is a test module with long tests. Its inputs are the module, what it imports of `tests`,
-`testbed` and `mpigraft` however far down, the data beside those files, the locked requirements,
-the MPIs, the images, the versions of Debian's packages and the kernel. What a part that passed was
-made of is kept in the tests' cache. `pytest --parts=changed` runs the parts whose inputs are others
-since, and without a record the covering subset: the tests marked `covering`. `--parts=all` runs
-all.
+`testbed` and `mpigraft` however far down, the data beside those files, the tools that they name,
+the locked requirements, the MPIs, the images, the versions of Debian's packages and the kernel.
+What a part that passed was made of is kept in the tests' cache. `pytest --parts=changed` runs the
+parts whose inputs are others since, and without a record the covering subset: the tests marked
+`covering`. `--parts=all` runs all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pytest
 from testbed.kept import only_one, recipe
 
 PROJECT = Path(__file__).resolve().parents[1]
-TESTS, TESTBED = PROJECT / "tests", PROJECT / "testbed"
+TESTS, TESTBED, TOOLS = PROJECT / "tests", PROJECT / "testbed", PROJECT / "tools"
 RECORD = "long-passes.json"
 LONG = ("long", "daily", "hypothesis")  # markers; hypothesis itself gives the last one
 FROM = re.compile(
@@ -32,6 +32,7 @@ FROM = re.compile(
 )
 # What a string names: a program of `python -c`, -m mpigraft.cli.main.
 NAMED = re.compile(r"\b(?:tests|testbed|mpigraft)(?:\.\w+)+")
+TOOL = re.compile(r"\btools[./]([\w-]+)")  # what it is, or the folder that it is in
 TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n)+", re.M)  # what mypy alone imports
 PROGRAM = re.compile(r"bin.{1,12}mpigraft(?![\w-])")
 WORD = re.compile(r"\w+")
@@ -84,6 +85,17 @@ def _data(folder: Path) -> frozenset[Path]:
     return frozenset(path for path in folder.rglob("*") if _counts(path) and path.suffix != ".py")
 
 
+def _tools(text: str) -> frozenset[Path]:
+    """The tools that a text names; those of a folder use each other, and its templates."""
+    named = {found for name in TOOL.findall(text) for found in TOOLS.glob(f"{name}*")}
+    return frozenset(
+        path
+        for one in named
+        for path in (one.rglob("*") if one.is_dir() else [one])
+        if _counts(path)
+    )
+
+
 def _names(data: Path, below: Path) -> set[str]:
     """By which a test may mean a file: its own name, or a folder's that it is in."""
     return {data.name, data.stem, *data.relative_to(below).parts[:-1]}
@@ -105,6 +117,7 @@ def _next(file: Path) -> frozenset[Path]:
         found |= {data for data in file.parent.iterdir() if _counts(data) and data.suffix != ".py"}
     else:
         named = {*DATA_WORD.findall(text)}
+        found |= _tools(text)
         for folder in (file.parent, TESTS / "data", TESTBED):
             found |= {data for data in _data(folder) if named & _names(data, folder)}
     return frozenset(found)

@@ -132,3 +132,10 @@ def test_a_part_that_runs_the_command_depends_on_all_of_it() -> None:
     here = Path(__file__).parent
     assert parts.PROJECT / "src/mpigraft/cli/main.py" in parts.inputs(here / "test_jobs.py")
     assert parts.PROJECT / "testbed/enter" in parts.inputs(here / "test_bare_debian.py")
+
+
+def test_a_part_depends_on_the_tools_that_it_names() -> None:
+    here, tools = Path(__file__).parent, parts.PROJECT / "tools"
+    release = {file for file in (tools / "release").iterdir() if file.is_file()}
+    assert {*parts.inputs(here / "test_install.py")} >= release
+    assert not {*parts.inputs(here / "test_jobs.py")} & release
