@@ -1,6 +1,6 @@
 """Draw what a terminal shows of a stored campaign as an SVG, for the README.
 
-    python tools/picture.py STORE CAMPAIGN docs/pictures/compare.svg
+    python tools/picture.py STORE CAMPAIGN docs/pictures/quick.svg
 
 The picture is the real output of `mpigraft compare`, coloured as on a terminal. It has no
 font of its own and fetches none.

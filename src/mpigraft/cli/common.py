@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.core.errors import MissingError
-from mpigraft.core.text import terminal_safe
+from mpigraft.core.text import columns, terminal_safe
 
 if TYPE_CHECKING:
     from mpigraft.cli.console import Console
@@ -189,7 +189,7 @@ def console(*, stderr: bool = False) -> Console:
     from mpigraft.cli.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else max(80, int(os.environ.get("COLUMNS", "80") or 80))
+    width = None if stream.isatty() else columns(sys.maxsize)
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 

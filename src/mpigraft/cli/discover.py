@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from mpigraft.cli.common import console, flag, option, out, tell
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import columns
 from mpigraft.report import machine_document, machine_lines
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def command(
     if keys:
         out(document(**keys))
         return
-    width = min(100, shutil.get_terminal_size((80, 24)).columns)
+    width = columns(100)
     out("\n".join(machine_lines(machine, width)))
 
 
@@ -90,7 +90,7 @@ def _through(
     if as_json:
         out(document(**first))
     else:
-        width = min(100, shutil.get_terminal_size((80, 24)).columns)
+        width = columns(100)
         out("\n".join(machine_lines(read_machine(stored), width)))
     for host, keys in others:
         tell(f"warning: {host} differs from {first['hostname']}: {', '.join(keys)}")

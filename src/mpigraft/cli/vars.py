@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from mpigraft.cli.common import Json, console, option, out, tell
 from mpigraft.cli.options import row_of, takes_request
 from mpigraft.core.errors import MpigraftError, UsageError
+from mpigraft.core.text import columns
 from mpigraft.report import (
     variable_blocks,
     variable_differences,
@@ -79,7 +79,7 @@ def command(
         else:
             answers = _answers(machine, mpi or (), asked.value, native_build)
     chosen = [replace(a, entries=tuple(matching(a.entries, filter_ or ""))) for a in answers]
-    width = min(100, shutil.get_terminal_size((80, 24)).columns)
+    width = columns(100)
     if as_json:
         text = variables_document(chosen)
     elif diff:

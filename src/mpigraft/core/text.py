@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 WIDTH = 80  # of a terminal, where nobody says another
+LEAST = 40  # columns: below, every word would have a line of its own
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -62,10 +63,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {printable(words)}? " if words else ""
 
 
+def columns(most: int = WIDTH) -> int:
+    """Give the columns to write for: COLUMNS, else those of the terminal, else 80; `most` at
+    most."""
+    import shutil  # not for every command
+
+    return max(LEAST, min(most, shutil.get_terminal_size((WIDTH, WIDTH)).columns))
+
+
 def fold(
-    text: str, first: str = "", rest: int = 2, width: int = WIDTH, *, whole: bool = True
+    text: str, first: str = "", rest: int = 2, width: int | None = None, *, whole: bool = True
 ) -> list[str]:
-    """Fold foreign text into lines that begin with `first`, then with `rest` spaces.
+    """Fold foreign text into lines that begin with `first`, then with `rest` spaces; without a
+    width as many `columns` as there are.
 
     With `whole`, words, paths among them, are never broken: what is shown can be copied. No line
     for no text.
@@ -74,7 +84,7 @@ def fold(
 
     return textwrap.wrap(
         printable(text, "\n\t"),  # which become spaces
-        width,
+        width or columns(),
         initial_indent=first,
         subsequent_indent=" " * rest,
         break_long_words=not whole,
@@ -83,7 +93,7 @@ def fold(
 
 
 def labelled(
-    label: str, text: str, width: int = WIDTH, column: int = 12, *, whole: bool = True
+    label: str, text: str, width: int | None = None, column: int = 12, *, whole: bool = True
 ) -> list[str]:
     """Fold `text` beside a label of `column` characters, and under itself."""
     first = f"{label:{column}}"

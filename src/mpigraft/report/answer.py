@@ -1,22 +1,22 @@
-"""A comparison's answer in one screen: at most 40 lines of 80 columns for a quick campaign.
+"""An answer in one screen: at most 40 lines of 80 columns for a quick campaign.
 
-The answer comes first, three lines at most; then one table of all curves, then the findings that
-may change the answer, one line each. All else is what `compare --full` and the page have.
+The answer comes first, three lines at most; then one table, of all curves for a comparison, then
+the findings that may change the answer, one line each. All else is what `--full` and the page have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mpigraft.core import numbers
-from mpigraft.core.model import Better, Comparison, Level
+from mpigraft.core.model import Better, Comparison, Finding, Level, Verdict
 from mpigraft.core.text import printable
 from mpigraft.report import precision
 from mpigraft.report.contents import ReportData
-from mpigraft.report.findings import left_out, report_findings
+from mpigraft.report.findings import ORDER, left_out
 from mpigraft.report.headline import headline, records
-from mpigraft.report.table import Signs
+from mpigraft.report.table import STYLES, Line, Part, Signs
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, sections
 
@@ -26,9 +26,21 @@ LINES = 24  # of the table
 CURVE = 15  # columns for a sign and a factor in words
 LEAST = 8  # columns for ids that are all longer than there is room
 COLUMNS = 3  # curves beside each other that have room at 80 columns
+COUNT = 8  # columns for a number of curves
 GAIN = 7  # columns for a sign and a factor
 ROOM = 10  # columns that a line loses where it is folded
 IN_THE_ANSWER = "verdict-withheld"  # the finding whose count the answer has
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What a command ends with; `print_screen` prints it."""
+
+    answer: Sequence[str]
+    table: Sequence[Line] = ()
+    findings: Iterable[tuple[Level, str]] = ()
+    rest: Iterable[str] = ()  # what to type for more
+    title: Sequence[str] = ()  # what the answer is of
 
 
 def answer_lines(comparison: Comparison) -> tuple[str, ...]:
@@ -42,7 +54,7 @@ def answer_lines(comparison: Comparison) -> tuple[str, ...]:
     return tuple(map(words.single_line, lines or comparison.summary))
 
 
-def curve_table(comparison: Comparison, width: int, signs: Signs) -> list[str]:
+def curve_table(comparison: Comparison, width: int, signs: Signs) -> list[Line]:
     """Tabulate every curve as a factor against the baseline; where that is longer than LINES, how
     many curves of each configuration are faster, slower, equivalent and open."""
     every = [one for one in sections(comparison) if not one.repeats]
@@ -51,22 +63,31 @@ def curve_table(comparison: Comparison, width: int, signs: Signs) -> list[str]:
     if not shown:
         return []
     room = width - 1 - CURVE * min(len(every), COLUMNS)
-    widest = max((len(printable(name)) for name in shown if len(name) <= room), default=LEAST)
+    widest = _widest(shown, room)
     fits = max((width - widest - 1) // CURVE, 1)
     parts = (every[start : start + fits] for start in range(0, len(every), fits))
     lines = [line for part in parts for line in _block(part, shown, widest, signs)]
     if len({one.place for one in every}) > COLUMNS or len(lines) > LINES:
         lines = _over_layouts(every, shown, width, signs)
-    if len(lines) > LINES or any(len(line) > width for line in lines):
-        lines = _counts(comparison, shown, widest)
+    if len(lines) > LINES or any(_length(line) > width for line in lines):
+        lines = _counts(comparison, shown, _widest(shown, width - 1 - 4 * COUNT))
     if len(names) > ROWS:
-        lines.append(f"and {numbers.counted(len(names) - ROWS, 'more configuration')}: --full")
+        more = numbers.counted(len(names) - ROWS, "more configuration")
+        lines.append([(f"and {more}: --full", "dim")])
     return lines
+
+
+def _widest(names: Iterable[str], room: int) -> int:
+    return max((len(printable(name)) for name in names if len(name) <= room), default=LEAST)
+
+
+def _length(line: Line) -> int:
+    return len("".join(text for text, _ in line).rstrip())
 
 
 def _over_layouts(
     every: Sequence[Section], names: Sequence[str], width: int, signs: Signs
-) -> list[str]:
+) -> list[Line]:
     """Write a row for each benchmark and configuration, a column for each layout."""
     places = list(dict.fromkeys(one.place for one in every))
     curves: dict[tuple[str, str], dict[str, Section]] = {}
@@ -76,39 +97,44 @@ def _over_layouts(
     room = width - sum(wide.values())
     own = max(map(len, map(printable, names))) + 1 if len(names) > 1 else 0
     head = "above 1: faster" if own else _cut(f"{printable(names[0])}, above 1: faster", room)
-    lines = [f"{head:{room}}" + "".join(f"{p:>{wide[p]}}" for p in places)]
+    lines: list[Line] = [[(f"{head:{room}}" + "".join(f"{p:>{wide[p]}}" for p in places), "dim")]]
     for at, name in ((at, name) for at in curves.values() for name in names):
         what = _subject(next(iter(at.values())), max(room - own, CURVE))
         title = f"{what} {printable(name)}" if own else what
-        cells = (f"{_gain(at.get(p), name, signs):>{wide[p]}}" for p in places)
-        lines.append(f"{title:{room}}{''.join(cells)}")
+        cells = ((_gain(at.get(place), name, signs), wide[place]) for place in places)
+        lines.append([(f"{title:{room}}", ""), *((f"{t:>{w}}", style) for (t, style), w in cells)])
     return lines
 
 
-def _gain(section: Section | None, name: str, signs: Signs) -> str:
+def _gain(section: Section | None, name: str, signs: Signs) -> Part:
     if section is None or (group := section.of(name)) is None:
-        return "-"
+        return "-", ""
     gain = group.pooled if section.better is Better.HIGHER else 1 / group.pooled
-    return f"{signs[group.curve]}{numbers.ratio(gain)}"
+    return f"{signs[group.curve]}{numbers.ratio(gain)}", STYLES[group.curve]
 
 
-def _block(part: Sequence[Section], names: Sequence[str], widest: int, signs: Signs) -> list[str]:
+def _block(part: Sequence[Section], names: Sequence[str], widest: int, signs: Signs) -> list[Line]:
     """Write a few curves of all configurations, a column each; a layout that they share once."""
     places = [one.place for one in part]
     alike = len(set(places)) == 1
-    lines = [_row(places[0] if alike else "", widest, [_subject(one, CURVE) for one in part])]
+    lines = _row(places[0] if alike else "", widest, _heads(_subject(o, CURVE) for o in part))
     if not alike:
-        lines.append(_row("", widest, places))
-    lines += [
-        _row(printable(name), widest, [_cell(one, name, signs) for one in part]) for name in names
-    ]
-    return [line for row in lines for line in row]
+        lines += _row("", widest, _heads(places))
+    for name in names:
+        lines += _row(printable(name), widest, [_cell(one, name, signs) for one in part])
+    return lines
 
 
-def _row(name: str, widest: int, cells: Sequence[str]) -> list[str]:
+def _heads(texts: Iterable[str]) -> list[Part]:
+    return [(text, "dim") for text in texts]
+
+
+def _row(name: str, widest: int, cells: Iterable[Part], wide: int = CURVE) -> list[Line]:
     """Put a name that is too long on a line of its own: it is never cut."""
-    text = "".join(f"{cell:<{CURVE}}" for cell in cells).rstrip()
-    return [f"{name:<{widest}} {text}"] if len(name) <= widest else [name, f"{'':{widest}} {text}"]
+    parts = [(f"{text:<{wide}}", style) for text, style in cells]
+    if len(name) <= widest:
+        return [[(f"{name:<{widest}} ", ""), *parts]]
+    return [[(name, "")], [(f"{'':{widest}} ", ""), *parts]]
 
 
 def _subject(section: Section, width: int) -> str:
@@ -117,30 +143,41 @@ def _subject(section: Section, width: int) -> str:
     return name if len(name) < width else f"{name[: width - 4]}..."
 
 
-def _cell(section: Section, name: str, signs: Signs) -> str:
+def _cell(section: Section, name: str, signs: Signs) -> Part:
     if (group := section.of(name)) is None:
-        return "-"
-    return f"{signs[group.curve]} {words.factor(group.pooled, section.better, section.unit)}"
+        return "-", ""
+    factor = words.factor(group.pooled, section.better, section.unit)
+    return f"{signs[group.curve]} {factor}", STYLES[group.curve]
 
 
-def _counts(comparison: Comparison, names: Sequence[str], widest: int) -> list[str]:
+def legend(signs: Signs, width: int) -> list[Line]:
+    """Name the verdict of each sign, in its colour."""
+    parts = [(f"{signs[verdict]} {verdict}", STYLES[verdict]) for verdict in Verdict]
+    if sum(len(text) + 2 for text, _ in parts) > width:
+        return [[part] for part in parts]
+    return [[part for one in parts for part in (one, (", ", ""))][:-1]]
+
+
+def _counts(comparison: Comparison, names: Sequence[str], widest: int) -> list[Line]:
     every = {record.configuration: record for record in records(comparison.groups)}
-    lines = _row("curves", widest, ("faster", "slower", "of", "mean gain"))
+    lines = _row("curves", widest, _heads(("faster", "slower", "of", "gain")), COUNT)
     for name in names:
         one = every[name]
-        cells = (one.faster, one.slower, one.curves, numbers.ratio(one.gain))
-        lines += _row(printable(name), widest, tuple(map(str, cells)))
+        faster = (str(one.faster), STYLES[Verdict.FASTER] if one.faster else "")
+        slower = (str(one.slower), STYLES[Verdict.SLOWER] if one.slower else "")
+        others = ((str(one.curves), ""), (numbers.ratio(one.gain), ""))
+        lines += _row(printable(name), widest, (faster, slower, *others), COUNT)
     return lines
 
 
-def finding_lines(data: ReportData, width: int) -> Iterator[tuple[Level, str]]:
+def finding_lines(findings: Iterable[Finding], width: int) -> Iterator[tuple[Level, str]]:
     """Give a line, of two screen widths at most, for each kind of finding that may change the
     answer, worst first."""
-    notable = [
-        f for f in report_findings(data) if f.level is not Level.INFO and f.code != IN_THE_ANSWER
-    ]
-    for (level, code), alike in groupby(notable, key=lambda f: (f.level, f.code)):
-        first, *more = alike
+    alike: dict[tuple[Level, str], list[Finding]] = {}
+    for finding in sorted(findings, key=lambda f: ORDER[f.level]):
+        if finding.level is not Level.INFO and finding.code != IN_THE_ANSWER:
+            alike.setdefault((finding.level, finding.code), []).append(finding)
+    for (level, code), (first, *more) in alike.items():
         line = f"{level} {printable(code)}: {_shortest(words.single_line(first.message))}"
         rest = f" (and {len(more)} more)" if more else ""
         yield level, _cut(line, 2 * width - len(rest) - ROOM) + rest
@@ -161,7 +198,7 @@ def _cut(text: str, width: int) -> str:
     ) + "..."
 
 
-def next_lines(data: ReportData) -> Iterator[str]:
+def next_lines(data: ReportData, width: int) -> Iterator[str]:
     """Say what would decide more, what was left out, and where all the rest is."""
     if (deciding := precision.deciding(data)) and (command := precision.extension(data)):
         yield f"{deciding.partition(',')[0]}:"
@@ -170,4 +207,11 @@ def next_lines(data: ReportData) -> Iterator[str]:
         count = numbers.counted(len(out), "configuration")
         yield f"left out: {count} that cannot run here (`mpigraft discover` says why)"
     one = data.campaign.id[:8]  # a later campaign may have the same name
-    yield f"all figures: mpigraft compare {one} --full; page: mpigraft report {one}"
+    yield from joined(
+        f"all figures: mpigraft compare {one} --full", f"page: mpigraft report {one}", width=width
+    )
+
+
+def joined(*texts: str, width: int) -> tuple[str, ...]:
+    """Put commands to type on one line, if there is room, or each on its own: none is folded."""
+    return (line,) if len(line := "; ".join(texts)) <= width else texts

@@ -13,7 +13,7 @@ from mpigraft.core import numbers
 from mpigraft.core.model import CellGroup, Comparison, Verdict, common_sizes
 from mpigraft.core.text import printable
 from mpigraft.report.scaling import Card, View, cards
-from mpigraft.report.table import Column, Signs, Table
+from mpigraft.report.table import STYLES, Column, Line, Signs, Table
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, sections
 
@@ -56,9 +56,9 @@ class NodesTable:
         rows = tuple((row.configuration, row.what, *row.texts) for row in self.rows)
         return Table(self.title, columns, rows)
 
-    def blocks(self, width: int = WIDTH) -> Iterator[list[list[tuple[str, Verdict | None]]]]:
-        """Yield lines of parts that fit the width, in as many blocks as that takes: a part has a
-        text and the verdict that colours it. A name that leaves no room is above its rows."""
+    def blocks(self, width: int = WIDTH) -> Iterator[list[Line]]:
+        """Yield lines that fit the width, in as many blocks as that takes, verdicts in their
+        colours. A name that leaves no room is above its rows."""
         names = [printable(row.configuration) for row in self.rows]
         whats = max(len(row.what) for row in self.rows)
         cells = [max(len(t) for t in column) for column in self._columns()]
@@ -70,18 +70,19 @@ class NodesTable:
             head = "".join(
                 f"{t:>{w + BETWEEN}}" for t, w in self._cut(self.heads, cells, start, end)
             )
-            lines: list[list[tuple[str, Verdict | None]]] = [[(f"{'':{first}}{head}", None)]]
+            lines: list[Line] = [[(f"{'':{first}}{head}", "dim")]]
             before = ""
             for name, row in zip(names, self.rows, strict=True):
                 shown, before = ("" if name == before else name), name
                 if above and shown:
-                    lines.append([(shown, None)])
+                    lines.append([(shown, "")])
                 label = " " * GAP if above else f"{shown:{first - whats - GAP}}{'':{GAP}}"
-                parts: list[tuple[str, Verdict | None]] = [(f"{label}{row.what:{whats}}", None)]
+                parts = [(f"{label}{row.what:{whats}}", "")]
                 for (text, cell), verdict in zip(
                     self._cut(row.texts, cells, start, end), row.verdicts[start:end], strict=True
                 ):
-                    parts.append((f"{text:>{cell + BETWEEN}}", verdict))
+                    style = STYLES[verdict] if verdict else ""
+                    parts.append((f"{text:>{cell + BETWEEN}}", style))
                 lines.append(parts)
             yield lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,14 @@ class Judged:
 
 Cell = str | int | Judged
 Signs = Mapping[Verdict, str]
+Part = tuple[str, str]  # of a line on a terminal, and its style
+Line = list[Part]
+STYLES = {  # green and magenta differ for every kind of colour blindness; red and green do not
+    Verdict.FASTER: "bold green",
+    Verdict.SLOWER: "bold magenta",
+    Verdict.EQUIVALENT: "cyan",
+    Verdict.INCONCLUSIVE: "dim",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,15 @@ class Table:
                 for (gap, side, width), text in zip(layout, row, strict=True)
             )
 
+    def styled(self, signs: Signs = words.VERDICT_SIGNS) -> Iterator[Line]:
+        """Lay the table out for a terminal, a verdict in its colour. The caption is the caller's
+        to say."""
+        heads, *rows = self.padded(signs)
+        yield [("".join(heads), "dim")]
+        for cells, texts in zip(self.rows, rows, strict=True):
+            styles = (STYLES[cell.verdict] if isinstance(cell, Judged) else "" for cell in cells)
+            yield [*zip(texts, styles, strict=True)]
+
     def html(self, class_: str) -> Html:
         """Lay the table out for a page."""
         rows = (table_row(*map(foreign, map(cell_text, row))) for row in self.rows)
@@ -69,6 +87,18 @@ class Table:
     def lines(self) -> list[str]:
         """Lay the table out as plain text, heads first."""
         return ["".join(texts).rstrip() for texts in self.padded()]
+
+
+def folded(text: str, width: int, style: str = "", indent: int = 2) -> list[Line]:
+    """Fold a sentence at a width; further lines are indented."""
+    lines = textwrap.wrap(
+        words.unbroken(text),
+        width=width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [[(line.replace(words.NO_BREAK, " "), style)] for line in lines]
 
 
 def list_rows(

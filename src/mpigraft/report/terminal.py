@@ -8,7 +8,6 @@ Verdicts carry a sign as well as a colour; a stream that cannot write it gets AS
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from mpigraft.report.findings import left_out, report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.layouts_table import NodesTable, over_notes, split_layouts
 from mpigraft.report.software import guest_roles
-from mpigraft.report.table import Judged, Signs, Table, by_title
+from mpigraft.report.table import STYLES, Line, Signs, Table, by_title, folded
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, Subject, count, sections, tally
@@ -35,12 +34,6 @@ if TYPE_CHECKING:
 
 NAME = 27  # columns for a configuration's id: the longest of the fetched MPIs
 STRIP = 24  # columns for one sign per size: 1 B to 8 MiB
-STYLES = {  # green and magenta differ for every kind of colour blindness; red and green do not
-    Verdict.FASTER: "bold green",
-    Verdict.SLOWER: "bold magenta",
-    Verdict.EQUIVALENT: "cyan",
-    Verdict.INCONCLUSIVE: "dim",
-}
 GUEST = " in "  # of what was left out: a host MPI in a guest, which the check refused
 LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
@@ -59,8 +52,8 @@ def print_report(data: ReportData, console: Console) -> None:
     alike = bool(shared_reason(data.comparison.groups))
     for section in every:
         _overview(console, section, data.comparison.baseline, signs, alike=alike)
-    for table in over:
-        _over_nodes(console, table)
+    for line in (line for table in over for line in _over_lines(table, console.width)):
+        _row(console, *line)
     for series in baseline_series(data):
         _baseline_only(console, series, data.comparison.baseline)
     _figures(console, data, signs)
@@ -74,35 +67,47 @@ def print_report(data: ReportData, console: Console) -> None:
 
 def print_answer(data: ReportData, console: Console) -> None:
     """Print what a comparison found in one screen; print_report has all of it."""
-    signs = signs_of(console)
-    _say(console, _headline(data))
-    for name, role in guest_roles(data).items():
-        _say(console, f"{printable(name)}: {printable(role)}")
-    console.print()
-    for place, line in enumerate(answer.answer_lines(data.comparison)):
-        _say(console, line, "" if place else "bold", indent=2 if place else 0)
+    signs, width = signs_of(console), console.width
+    roles = (f"{printable(name)}: {printable(role)}" for name, role in guest_roles(data).items())
     over, alone = split_layouts(data.comparison, signs)
-    lines = sum(len(block) + 2 for table in over for block in table.blocks(console.width))
-    if over and not alone and lines <= answer.LINES:
-        for table in over:
-            _over_nodes(console, table)
-        console.print()
-        _over_legend(console, over)
-    elif rows := answer.curve_table(data.comparison, console.width, signs):
-        console.print()
-        for line in rows:
-            _row(console, line)
-        _say(console, ", ".join(f"{signs[v]} {v}" for v in Verdict), "dim")
+    table = [line for one in over for line in _over_lines(one, width)]
+    if over and not alone and len(table) <= answer.LINES:
+        table += [[], *folded("; ".join(over_notes(over)), width, "dim")]
+    elif table := answer.curve_table(data.comparison, width, signs):
+        table += answer.legend(signs, width)
     for series in baseline_series(data):
-        _baseline_only(console, series, data.comparison.baseline, brief=True)
-    console.print()
-    for figure in node_pairs.figures(data):
-        for sentence in figure.sentences:
-            _say(console, words.single_line(sentence))
-    for level, line in answer.finding_lines(data, console.width):
-        _say(console, line, LEVELS[level])
-    for line in answer.next_lines(data):
-        _row(console, (line, "dim"))
+        values = _absolute({f.size: f.value for f in series.figures}, data.comparison.baseline)
+        table += [[], *folded(_title(series), width, "bold"), *folded(values, width)]
+    for sentence in (line for figure in node_pairs.figures(data) for line in figure.sentences):
+        table += [[], *folded(words.single_line(sentence), width)]
+    screen = answer.Screen(
+        answer.answer_lines(data.comparison),
+        table,
+        answer.finding_lines(report_findings(data), width),
+        answer.next_lines(data, width),
+        title=(_headline(data), *roles),
+    )
+    print_screen(screen, console)
+
+
+def print_screen(screen: answer.Screen, console: Console) -> None:
+    """Print an answer, its table, what may change it, and what to type for the rest."""
+    for line in screen.title:
+        _say(console, line)
+    if screen.title:
+        console.print()
+    for place, line in enumerate(screen.answer):
+        _say(console, line, "" if place else "bold", indent=2 if place else 0)
+    if screen.table and screen.table[0]:
+        console.print()
+    for row in screen.table:
+        _row(console, *row)
+    below = [*((line, LEVELS[level]) for level, line in screen.findings)]
+    below += [(line, "dim") for line in screen.rest]
+    if below:
+        console.print()
+    for line, style in below:
+        _say(console, line, style)
 
 
 def _figures(console: Console, data: ReportData, signs: Signs) -> None:
@@ -139,17 +144,8 @@ def _row(console: Console, *parts: str | tuple[str, str] | Text) -> None:
 
 def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
     """Fold a sentence at the console's width; further lines are indented."""
-    from rich.text import Text
-
-    lines = textwrap.wrap(
-        words.unbroken(text),
-        width=console.width,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for line in lines:
-        console.print(Text(line.replace(words.NO_BREAK, " "), style), soft_wrap=True)
+    for line in folded(text, console.width, style, indent):
+        _row(console, *line)
 
 
 def _headline(data: ReportData) -> str:
@@ -176,27 +172,17 @@ def _sizes(
         _row(console, f"from {numbers.size(size)} {printable(ahead)} is ahead")
 
 
-def _baseline_only(
-    console: Console, series: BaselineSeries, baseline: str, *, brief: bool = False
-) -> None:
+def _baseline_only(console: Console, series: BaselineSeries, baseline: str) -> None:
     """Give the baseline's own values, where there is nothing else."""
     console.print()
     _say(console, _title(series), "bold")
-    if brief:
-        _say(console, _absolute({f.size: f.value for f in series.figures}, baseline))
-        return
     _say(console, printable(baseline))
     _print_table(console, baseline_table(series, baseline))
 
 
 def _print_table(console: Console, table: Table, signs: Signs = words.VERDICT_SIGNS) -> None:
-    """Print the rows below their heads; a verdict in its colour. The caption is the caller's to
-    say."""
-    heads, *rows = table.padded(signs)
-    _row(console, ("".join(heads), "dim"))
-    for cells, texts in zip(table.rows, rows, strict=True):
-        styles = (STYLES[cell.verdict] if isinstance(cell, Judged) else "" for cell in cells)
-        _row(console, *zip(texts, styles, strict=True))
+    for line in table.styled(signs):
+        _row(console, *line)
 
 
 def _title(section: Subject) -> str:
@@ -206,14 +192,12 @@ def _title(section: Subject) -> str:
     )
 
 
-def _over_nodes(console: Console, table: NodesTable) -> None:
-    """One benchmark over its layouts."""
-    for block in table.blocks(console.width):
-        console.print()
-        _say(console, table.title, "bold")
-        for place, line in enumerate(block):
-            styles = ("dim" if place == 0 else (v and STYLES[v]) or "" for _, v in line)
-            _row(console, *zip((text for text, _ in line), styles, strict=True))
+def _over_lines(table: NodesTable, width: int) -> list[Line]:
+    """Lay one benchmark out over its layouts."""
+    lines: list[Line] = []
+    for block in table.blocks(width):
+        lines += [[], *folded(table.title, width, "bold"), *block]
+    return lines
 
 
 def _over_legend(console: Console, over: tuple[NodesTable, ...]) -> None:

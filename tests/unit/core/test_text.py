@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpigraft.core.text import (
+    columns,
     did_you_mean,
     fold,
     join_some,
@@ -48,6 +49,22 @@ def test_lines_are_folded_between_words_which_stay_whole() -> None:
     assert labelled("x", "ab cd", 8, 4) == ["x   ab", "    cd"]
     assert labelled("x", "abcde", 8) == [f"x{' ' * 11}abcde"]
     assert labelled("x", "abcde", 6, 4, whole=False) == ["x   ab", "    cd", "    e"]
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "width"),
+    [
+        ("60", 80, 60), ("60", 50, 50), ("100", 80, 80), ("100", 999, 100), ("9", 80, 40),
+        ("", 99, 80), ("many", 99, 80),
+    ],
+)  # fmt: skip
+def test_lines_are_as_wide_as_columns(
+    value: str, most: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.__stdout__", None)  # tests may run on a terminal of any width
+    monkeypatch.setenv("COLUMNS", value)
+    assert columns(most) == width
+    assert max(map(len, fold("a " * 99))) == columns() - 1
 
 
 @pytest.mark.parametrize(

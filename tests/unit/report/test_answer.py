@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from rich.console import Console
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, Comparison, Finding, Level, NoVerdict, Verdict
 from mpigraft.report import answer, headline, terminal
+from mpigraft.report.table import Line
 from mpigraft.report.wording import words
 from tests.builders.messages import shows
 from tests.builders.reports import BENCHMARKS, comparison, data_of, small_data
@@ -24,6 +27,10 @@ def screen(found: Comparison) -> list[str]:
     stream = io.StringIO()
     terminal.print_answer(data_of(found, 6), Console(file=stream, width=80))
     return stream.getvalue().splitlines()
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
 
 
 def named(count: int, benchmarks: int, layouts: int) -> Comparison:
@@ -39,10 +46,34 @@ def named(count: int, benchmarks: int, layouts: int) -> Comparison:
     return replace(one, groups=groups)
 
 
+@pytest.mark.parametrize("layouts", [1, 5])
+def test_a_verdict_has_its_colour_on_a_terminal_and_nowhere_else(layouts: int) -> None:
+    group = comparison().groups[0]
+    every = [
+        replace(group, configuration=f"mpi@{n}/{verdict}", curve=verdict, layout=f"{2**k}x4")
+        for n, verdict in enumerate(Verdict)
+        for k in range(layouts)
+    ]
+    found = replace(comparison(), groups=tuple(every))
+    shown = {}
+    colour: dict[str, Any] = {"force_terminal": True, "color_system": "standard"}
+    for name, how in (("pipe", {}), ("terminal", colour), ("no", colour | {"no_color": True})):
+        stream = io.StringIO()
+        terminal.print_answer(data_of(found, 6), Console(file=stream, width=80, **how))
+        shown[name] = stream.getvalue()
+    assert "\x1b" not in shown["pipe"]
+    colours = {"1;32": Verdict.FASTER, "1;35": Verdict.SLOWER, "36": Verdict.EQUIVALENT}
+    rows = shown["terminal"].partition("faster")[2].splitlines()
+    for code, verdict in {**colours, "2": Verdict.INCONCLUSIVE}.items():
+        assert any(f"\x1b[{code}m{SIGNS[verdict]}" in row.replace("m ", "m") for row in rows)
+    assert not re.search(r"\x1b\[(?:\d;)?3\dm", shown["no"])
+    assert re.sub(r"\x1b\[[\d;]*m", "", shown["terminal"]) == shown["pipe"]
+
+
 @given(st.integers(1, 30), st.integers(1, 3), st.integers(1, 9))
 def test_the_table_fits_a_screen(count: int, benchmarks: int, layouts: int) -> None:
     found = named(count, benchmarks, layouts)
-    lines = answer.curve_table(found, 80, SIGNS)
+    lines = texts(answer.curve_table(found, 80, SIGNS))
     assert len(lines) <= answer.LINES + 1
     assert max(map(len, lines)) <= 80
     assert len({name for line in lines for name in line.split() if "mpi@" in name}) == min(
@@ -53,7 +84,7 @@ def test_the_table_fits_a_screen(count: int, benchmarks: int, layouts: int) -> N
 
 def test_a_curve_is_a_sign_and_a_factor() -> None:
     found = small_data().comparison
-    lines = answer.curve_table(found, 80, SIGNS)
+    lines = texts(answer.curve_table(found, 80, SIGNS))
     assert lines[0].split() == ["1x2", "latency", "bw"]
     for group in found.groups:
         (row,) = (line for line in lines if line.startswith(group.configuration))
@@ -63,7 +94,7 @@ def test_a_curve_is_a_sign_and_a_factor() -> None:
 
 def test_layouts_have_a_column_each_and_gains() -> None:
     found = named(1, 1, 8)
-    head, *rows = answer.curve_table(found, 80, SIGNS)
+    head, *rows = texts(answer.curve_table(found, 80, SIGNS))
     assert head.split()[-8:] == [f"{2**k}x4" for k in range(8)]
     assert all(len(row.split()) == 9 for row in rows)
 
@@ -78,8 +109,7 @@ def test_findings_are_a_line_each_kind_without_notes_and_what_the_answer_has() -
         Finding(Level.WARNING, "verdict-withheld", "on 3 curves"),
         Finding(Level.ERROR, "d", "worst"),
     )
-    data = replace(small_data(), comparison=replace(small_data().comparison, findings=findings))
-    lines = [line for _, line in answer.finding_lines(data, 80)]
+    lines = [line for _, line in answer.finding_lines(findings, 80)]
     assert shows(lines[0], "error", "d", "worst")
     assert shows(lines[1], "warning", "a", "3")
     assert "@" not in lines[1]
