@@ -48,6 +48,7 @@ DOCUMENTS = {  # file: what prints it, and each kind of document
     "check-stack": ("check STACK --json", "report.stack_check:StackDocument"),
     "compare": ("compare CAMPAIGN --json", "report.json:ComparisonDocument"),
     "discover": ("discover --json", "report.machine:MachineKeys"),
+    "doctor": ("doctor --json", "cli.doctor:DoctorDocument"),
     "history": ("history --json", "report.overtime.history:HistoryDocument"),
     "inject": (
         "inject STACK --mpi SPEC --json, inject STACK --verify --json",

@@ -26,6 +26,7 @@ INTERRUPTED = 128 + signal.SIGINT
 # Panels of `mpigraft --help`, and what it says about each command.
 PANELS = {
     "This machine": {
+        "doctor": "Check what of this installation works here, with the fixes.",
         "discover": "Show every MPI here, how it was found, what it can run over.",
         "get": "Fetch an MPI that runs without being installed.",
         "build": "Build an MPI for this machine, with all that it needs.",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.assemble_stack import stack_install as stack_install
     from mpigraft.graft.check.check_input import NOT_CHECKED as NOT_CHECKED
     from mpigraft.graft.check.check_input import CheckInput as CheckInput
+    from mpigraft.graft.check.check_input import part as part
     from mpigraft.graft.check.fit import check_pair as check_pair
     from mpigraft.graft.check.fit import fitting_programs as fitting_programs
     from mpigraft.graft.check.host_program import HostProgram as HostProgram
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.folder.folders import prune_grafts as prune_grafts
     from mpigraft.graft.folder.folders import remove_graft as remove_graft
     from mpigraft.graft.folder.library_copy import make_copy as make_copy
+    from mpigraft.graft.folder.library_copy import patchelf as patchelf
     from mpigraft.graft.guest.command import GuestCommand as GuestCommand
     from mpigraft.graft.guest.commands import command_of as command_of
     from mpigraft.graft.guest.examination import PODMAN_PREFIX as PODMAN_PREFIX

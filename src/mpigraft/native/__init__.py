@@ -10,9 +10,11 @@ from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.native.loading import failing_programs as failing_programs
     from mpigraft.native.programs import ALONE as ALONE
     from mpigraft.native.programs import BENCHMARK_OPTIONS as BENCHMARK_OPTIONS
     from mpigraft.native.programs import NOW as NOW
+    from mpigraft.native.programs import PREBUILT as PREBUILT
     from mpigraft.native.programs import STARTUP as STARTUP
     from mpigraft.native.programs import VARS as VARS
     from mpigraft.native.programs import Natives as Natives

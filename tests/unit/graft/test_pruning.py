@@ -21,9 +21,10 @@ import pytest
 from mpigraft.core import lease
 from mpigraft.core.messages import message_of
 from mpigraft.core.model import Finding
+from mpigraft.core.storage import shared_type
 from mpigraft.graft.stack.generations import pruning
 from mpigraft.graft.stack.generations import switching as generations
-from mpigraft.graft.stack.generations.pruning import prune, shared_type
+from mpigraft.graft.stack.generations.pruning import prune
 from tests.builders.messages import matches, shows
 from tests.builders.overrides import a_plan, a_slot, injected, store
 

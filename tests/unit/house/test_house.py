@@ -129,6 +129,7 @@ WRITERS = {
     "core/lease.py": 1,  # exclusive; the quick way of `run` has no time for pathlib
     "core/listing.py": 1,  # exclusive
     "core/lock.py": 1,  # the door to locks
+    "core/storage.py": 1,  # without a name: whether there is room
     "core/write.py": 6,
     "discovery/install/fetch.py": 4,  # the rest: in a folder that is named when it is whole
     "discovery/install/wheel.py": 3,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mpigraft.core.messages import message_of
+
+if TYPE_CHECKING:
+    from mpigraft.core.errors import MpigraftError
 
 
 class Family(StrEnum):
@@ -115,6 +118,11 @@ class Finding:
         Raises KeyError for an unknown code or a missing value."""
         row = message_of(code).fill(values)
         return cls(level or Level(row.level), code, row.message, row.why, row.fix, evidence)
+
+    @classmethod
+    def of_error(cls, error: MpigraftError, level: Level) -> Self:
+        """Make a finding of an error that ends no command here."""
+        return cls(level, error.code, error.message, error.why, error.fix)
 
     def for_stack(self) -> Self:
         """Give the finding the code and advice that its row has for a stack, where it has them."""

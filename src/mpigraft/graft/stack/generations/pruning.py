@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import re
 import shutil
 import time
 from collections import defaultdict
@@ -22,6 +21,7 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.lease import LEASES, lease_ended, read_lease, remove_leases
 from mpigraft.core.model import Finding
 from mpigraft.core.numbers import counted
+from mpigraft.core.storage import shared_type
 from mpigraft.graft.stack.generations.reading import GENERATIONS, InstalledOverride, read_override
 from mpigraft.graft.stack.generations.switching import FOLDERS, LOCK, NEW, OFF, writing
 from mpigraft.graft.stack.override.content import LIB, SETTINGS
@@ -31,11 +31,6 @@ KEEP_DAYS = 14
 DAY_S = 86400
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD of Linux's include/linux/sched.h: it maps nothing
 MOST_NAMED = 5  # processes of a generation
-# Types of file systems whose files several hosts have, as mountinfo names them.
-OF_NETWORK = re.compile(
-    r"nfs4?|lustre|gpfs|beegfs|ceph|glusterfs|cifs|smb3?|afs|panfs|wekafs|pvfs2|gfs2|ocfs2|daos"
-    r"|9p|fuse\..*(ceph|gluster|lustre|nfs|beegfs|weka|daos|juicefs|sshfs|cvmfs).*"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,20 +172,8 @@ def read_processes(store: Path, numbers: list[int]) -> Processes:
             continue
         for number in {n for mark, n in marks.items() if mark in text}:
             mapped[number].append(int(maps.parent.name))
-    shared = shared_type(store, Path("/proc/self/mountinfo"))
+    shared = shared_type(store)
     return Processes({n: tuple(sorted(pids)) for n, pids in mapped.items()}, unread, shared)
-
-
-def shared_type(folder: Path, mounts: Path) -> str:
-    """Give the type of the file system of a folder if other hosts may have it too, by the kernel's
-    list of mounts (proc(5), mountinfo); empty for one of this host's alone."""
-    kind, longest = "", 0
-    for line in mounts.read_text(errors="surrogateescape").splitlines():
-        mount, _, source = line.partition(" - ")
-        place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mount.split(" ")[4])
-        if folder.is_relative_to(place) and len(place) >= longest:  # the last of equals is on top
-            kind, longest = source.partition(" ")[0], len(place)
-    return kind if OF_NETWORK.fullmatch(kind) else ""
 
 
 def is_no_job(process: Path) -> bool:
