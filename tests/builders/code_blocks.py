@@ -40,13 +40,14 @@ def blocks(page: Path) -> Iterator[Block]:
         mark = ""
 
 
-def commands_for(test: str) -> list[str]:
-    """Return the command lines of the blocks whose mark names this test file, in page order.
+def commands_for(test: str, *pages: str) -> list[str]:
+    """Return the command lines of the blocks whose mark names this test file, in page order; of all
+    pages, or of these.
 
     Of a block with prompts these are the lines behind `$ `; the others are output."""
     path = Path(test).resolve().relative_to(ROOT)
     lines = []
-    for page in PAGES:
+    for page in map(ROOT.joinpath, pages) if pages else PAGES:
         for block in blocks(page):
             if (mark := MARK.fullmatch(block.mark)) and mark["test"] == str(path):
                 rows = block.text.replace("\\\n", " ").splitlines()
@@ -54,6 +55,17 @@ def commands_for(test: str) -> list[str]:
                 asked = [row[2:] for row in typed if row.startswith("$ ")]
                 lines += asked or typed
     return lines
+
+
+def shortened(line: str) -> str:
+    """Return the line with few rounds of short messages where it measures; of every MPI here, where
+    it names none, with one of them."""
+    words, mark, comment = line.partition("#")
+    if not words.startswith("mpigraft bench") or "--dry-run" in words:
+        return line
+    words = words.replace("--rounds 20", "").rstrip() + " --rounds 2 --ms-per-size 0.2 --max 64"
+    one = "" if "--mpi" in words else "--mpi openmpi@5"
+    return f"{words} {one} --wait  {mark}{comment}"
 
 
 def typed(line: str, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ import pytest
 from mpigraft.core.model import Family
 from testbed.engines import Engines
 from testbed.images import Images
-from tests.builders.code_blocks import commands_for, typed
+from tests.builders.code_blocks import commands_for, shortened, typed
 from tests.testbed.conftest import two_ranks
 
 pytestmark = [pytest.mark.testbed, pytest.mark.mpi, pytest.mark.root]
@@ -62,9 +62,9 @@ def test_the_tutorial_of_a_first_container(
     (tmp_path / "hello").symlink_to(images.folder("bookworm"))
     (tmp_path / "site.toml").write_text('[run]\nengine = "bwrap"\n')
     env = {**outside, "MPIGRAFT_SITE": str(tmp_path / "site.toml")}
-    lines = commands_for(__file__)
-    check, one, refused, run, other = (
-        typed(line, env=env, cwd=tmp_path, timeout=300) for line in lines
+    lines = commands_for(__file__, "docs/tutorials/first-container.md")
+    check, one, refused, run, other, measured = (
+        typed(shortened(line), env=env, cwd=tmp_path, timeout=300) for line in lines
     )
     assert "openmpi@5.0.11" in check.stdout, check.stderr
     assert one.stdout.startswith("fits: yes"), one.stderr
@@ -73,6 +73,26 @@ def test_the_tutorial_of_a_first_container(
     assert ranks == two_ranks("Open MPI v5.0.11"), run.stderr
     assert other.stdout.splitlines()[-1] == "5", other.stderr
     assert "OMPI_MCA_btl" in other.stderr
+    assert measured.returncode == 0, measured.stderr
+    assert "curves" in measured.stdout
+
+
+@pytest.mark.long
+def test_the_quick_start_of_a_container(
+    outside: Mapping[str, str], engines: Engines, images: Images, tmp_path: Path
+) -> None:
+    """The README's lines, typed on the image's own program; this machine has no Slingshot."""
+    if engines.why_no_apptainer:
+        pytest.skip(engines.why_no_apptainer)
+    (tmp_path / "app.sif").symlink_to(images.sif("bookworm", engines.apptainer))
+    codes = {}
+    for line in commands_for(__file__, "README.md"):
+        own = shortened(line.replace("/opt/app/solver", HELLO))
+        done = typed(own, env=dict(outside), cwd=tmp_path, timeout=300)
+        codes[line.partition("#")[0].strip()] = (done.returncode, done.stderr)
+    missing = {line: why for line, why in codes.items() if "ofi-cxi" in line}
+    assert [code for code, _ in missing.values()] == [3]
+    assert {line: why for line, why in codes.items() if why[0] and line not in missing} == {}
 
 
 def test_check_of_another_architecture(mpigraft, images: Images) -> None:  # type: ignore[no-untyped-def]
