@@ -6,6 +6,7 @@ import json
 import platform
 import re
 import shutil
+import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ pytestmark = [pytest.mark.root, pytest.mark.mpi]
 DOCUMENT = Path(mpigraft.__file__).parents[2] / "docs/reference/spawn.md"
 BEGIN, END = "<!-- from what ran: begin -->\n", "<!-- end -->\n"
 LIMIT_S = 90
+TRIES = 5  # of a launcher that damages its own memory: 5.0.11 died in 1 of 30 starts to 40 of 60
+HEAP = re.compile(r"free\(\): |malloc\(\): |corrupted |double free")  # glibc's last words
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 MARK = ["env", "MPIGRAFT_MARK=1", "OMPI_MCA_mpigraft_mark=1"]  # as rows of scope rank reach them
 
@@ -86,8 +89,8 @@ class World:
         match case.launcher:
             case "prrte":
                 first = [str(prefix / "bin/mpirun"), "--prtemca", "prte_if_include", net]
-                return [*first, "-H", "n1:4,n2:4", "-n", "2", "--map-by",
-                        "ppr:1:node:OVERSUBSCRIBE", "--bind-to", "none"]  # fmt: skip
+                return [*first, "-H", "n1:4,n2:4", "-n", "2", "--map-by", "ppr:1:node",
+                        "--bind-to", "none"]  # fmt: skip
             case "orte":
                 first = ["mpirun.openmpi", "--mca", "plm_rsh_agent", str(self.cluster.remote)]
                 nets = [w for n in ("oob", "btl") for w in ("--mca", f"{n}_tcp_if_include", net)]
@@ -123,10 +126,12 @@ def test_ranks_start_others_where_the_table_says_so(world: World, case: Case) ->
     abi = "ompi" if case.family is Family.OPENMPI else "mpich"
     program = PREBUILT / platform.machine() / abi / SPAWN
     given = [f"{name}={value}" for name, value in world.environment(case).items()]
-    done = world.cluster.run(
-        "n1", ["env", *given, *world.words(case), *MARK, str(program)], timeout=LIMIT_S
-    )
-    told = list(spawned(done.stdout))
+    words = ["env", *given, *world.words(case), *MARK, str(program)]
+    for _ in range(TRIES if case.launcher == "prrte" else 1):
+        done = world.cluster.run("n1", words, timeout=LIMIT_S)
+        told = list(spawned(done.stdout))
+        if told or done.returncode != -signal.SIGABRT or not HEAP.search(done.stderr):
+            break
     outcome = Outcome(
         case,
         world.version(case),
