@@ -54,7 +54,7 @@ def flag(text: str, *names: str, panel: str = "", rare: bool = False) -> Any:
 # Options that several commands have, in one wording.
 Json = Annotated[bool, flag("Print a JSON document.", "--json", panel="Output")]
 Full = Annotated[
-    bool, flag("Print all: every size of every curve, every finding.", "--full", panel="Output")
+    bool, flag("Print all: every table, every size, every finding.", "--full", panel="Output")
 ]
 Campaign = Annotated[
     str | None,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import console, flag, option, out, tell
+from mpigraft.cli.common import Full, console, flag, option, out, tell
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import columns
-from mpigraft.report import machine_document, machine_lines
+from mpigraft.report import machine_document, machine_lines, machine_screen, print_screen
 
 if TYPE_CHECKING:
-    pass
+    from mpigraft.core.model import Machine
 
 
 CONTEXT = {"allow_extra_args": True}  # for the scheduler
@@ -32,12 +32,13 @@ def command(
     time: Annotated[
         str, option("T", "With --partition: wait at most so long, queue included.")
     ] = "30m",
+    full: Full = False,
 ) -> None:
-    """Show every MPI here, how it was found, and what it can run over.
+    """Show every MPI here in a line: how it was found, and over how many transports it runs.
 
-    Also shows network devices, GPUs, launchers, the scheduler and the CPU. What is broken is shown
-    with the reason. With --partition, options after -- go to the scheduler, and the result is
-    stored for `check --machine`.
+    --full adds each transport, or why it cannot run; network devices, GPUs, launchers, the
+    scheduler and the CPU. With --partition, options after -- go to the scheduler, and the result
+    is stored for `check --machine`.
 
     \b
     Examples:
@@ -47,8 +48,9 @@ def command(
     from mpigraft.core.serialize import document
     from mpigraft.discovery import discover_machine
 
+    full = full or ctx.find_root().params["verbose"]
     if partition:
-        _through(partition, nodes, time, tuple(ctx.args), as_json=as_json or abi)
+        _through(partition, nodes, time, tuple(ctx.args), full=full, as_json=as_json or abi)
         return
     if ctx.args:
         raise UsageError.of("argument-unknown", word=ctx.args[0])
@@ -58,12 +60,18 @@ def command(
     if keys:
         out(document(**keys))
         return
-    width = columns(100)
-    out("\n".join(machine_lines(machine, width)))
+    _show(machine, full=full)
+
+
+def _show(machine: Machine, *, full: bool) -> None:
+    if full:
+        out("\n".join(machine_lines(machine, columns(100))))
+    else:
+        print_screen(machine_screen(machine), console())
 
 
 def _through(
-    partition: str, nodes: int, time: str, extra: tuple[str, ...], *, as_json: bool
+    partition: str, nodes: int, time: str, extra: tuple[str, ...], *, full: bool, as_json: bool
 ) -> None:
     """Show the first node of a partition, and how the others differ from it."""
     from mpigraft.bench import parse_duration
@@ -90,8 +98,7 @@ def _through(
     if as_json:
         out(document(**first))
     else:
-        width = columns(100)
-        out("\n".join(machine_lines(read_machine(stored), width)))
+        _show(read_machine(stored), full=full)
     for host, keys in others:
         tell(f"warning: {host} differs from {first['hostname']}: {', '.join(keys)}")
     tell(f"stored in {stored}")

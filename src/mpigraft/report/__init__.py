@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mpigraft.report.json import render_json as render_json
     from mpigraft.report.machine import machine_document as machine_document
     from mpigraft.report.machine import machine_lines as machine_lines
+    from mpigraft.report.machine import machine_screen as machine_screen
     from mpigraft.report.markdown import render_markdown as render_markdown
     from mpigraft.report.node_drawing import print_layout as print_layout
     from mpigraft.report.overtime.across import Across as Across
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from mpigraft.report.profile.ladder import steps_lines as steps_lines
     from mpigraft.report.profile.page import render_profile_page as render_profile_page
     from mpigraft.report.profile.text import profile_lines as profile_lines
+    from mpigraft.report.screen import print_screen as print_screen
     from mpigraft.report.stack_check import StackCheckRow as StackCheckRow
     from mpigraft.report.stack_check import check_document as check_document
     from mpigraft.report.stack_check import own_mpi_line as own_mpi_line

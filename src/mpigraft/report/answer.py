@@ -7,15 +7,15 @@ the findings that may change the answer, one line each. All else is what `--full
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from mpigraft.core import numbers
-from mpigraft.core.model import Better, Comparison, Finding, Level, Verdict
+from mpigraft.core.model import Better, Comparison, Verdict
 from mpigraft.core.text import printable
 from mpigraft.report import precision
 from mpigraft.report.contents import ReportData
-from mpigraft.report.findings import ORDER, left_out
+from mpigraft.report.findings import left_out
 from mpigraft.report.headline import headline, records
+from mpigraft.report.screen import joined, shorten
 from mpigraft.report.table import STYLES, Line, Part, Signs
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, sections
@@ -28,19 +28,6 @@ LEAST = 8  # columns for ids that are all longer than there is room
 COLUMNS = 3  # curves beside each other that have room at 80 columns
 COUNT = 8  # columns for a number of curves
 GAIN = 7  # columns for a sign and a factor
-ROOM = 10  # columns that a line loses where it is folded
-IN_THE_ANSWER = "verdict-withheld"  # the finding whose count the answer has
-
-
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """What a command ends with; `print_screen` prints it."""
-
-    answer: Sequence[str]
-    table: Sequence[Line] = ()
-    findings: Iterable[tuple[Level, str]] = ()
-    rest: Iterable[str] = ()  # what to type for more
-    title: Sequence[str] = ()  # what the answer is of
 
 
 def answer_lines(comparison: Comparison) -> tuple[str, ...]:
@@ -96,7 +83,7 @@ def _over_layouts(
     wide = {place: max(GAIN, len(place) + 1) for place in places}
     room = width - sum(wide.values())
     own = max(map(len, map(printable, names))) + 1 if len(names) > 1 else 0
-    head = "above 1: faster" if own else _cut(f"{printable(names[0])}, above 1: faster", room)
+    head = "above 1: faster" if own else shorten(f"{printable(names[0])}, above 1: faster", room)
     lines: list[Line] = [[(f"{head:{room}}" + "".join(f"{p:>{wide[p]}}" for p in places), "dim")]]
     for at, name in ((at, name) for at in curves.values() for name in names):
         what = _subject(next(iter(at.values())), max(room - own, CURVE))
@@ -170,34 +157,6 @@ def _counts(comparison: Comparison, names: Sequence[str], widest: int) -> list[L
     return lines
 
 
-def finding_lines(findings: Iterable[Finding], width: int) -> Iterator[tuple[Level, str]]:
-    """Give a line, of two screen widths at most, for each kind of finding that may change the
-    answer, worst first."""
-    alike: dict[tuple[Level, str], list[Finding]] = {}
-    for finding in sorted(findings, key=lambda f: ORDER[f.level]):
-        if finding.level is not Level.INFO and finding.code != IN_THE_ANSWER:
-            alike.setdefault((finding.level, finding.code), []).append(finding)
-    for (level, code), (first, *more) in alike.items():
-        line = f"{level} {printable(code)}: {_shortest(words.single_line(first.message))}"
-        rest = f" (and {len(more)} more)" if more else ""
-        yield level, _cut(line, 2 * width - len(rest) - ROOM) + rest
-
-
-def _shortest(message: str) -> str:
-    """Leave out a list of configurations that follows what was seen."""
-    what, _, named = message.partition(": ")
-    return what if " " in what and "@" in named and "@" not in what else message
-
-
-def _cut(text: str, width: int) -> str:
-    if len(text) <= width:
-        return text
-    cut = text[: width - 3]
-    return (whole if len(whole := cut.rsplit(" ", 1)[0]) > width // 2 else cut).rstrip(
-        ",;:"
-    ) + "..."
-
-
 def next_lines(data: ReportData, width: int) -> Iterator[str]:
     """Say what would decide more, what was left out, and where all the rest is."""
     if (deciding := precision.deciding(data)) and (command := precision.extension(data)):
@@ -205,13 +164,8 @@ def next_lines(data: ReportData, width: int) -> Iterator[str]:
         yield f"  {command}"
     if out := left_out(data):
         count = numbers.counted(len(out), "configuration")
-        yield f"left out: {count} that cannot run here (`mpigraft discover` says why)"
+        yield f"left out: {count} that cannot run here; why: mpigraft discover --full"
     one = data.campaign.id[:8]  # a later campaign may have the same name
     yield from joined(
         f"all figures: mpigraft compare {one} --full", f"page: mpigraft report {one}", width=width
     )
-
-
-def joined(*texts: str, width: int) -> tuple[str, ...]:
-    """Put commands to type on one line, if there is room, or each on its own: none is folded."""
-    return (line,) if len(line := "; ".join(texts)) <= width else texts

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
+from mpigraft.core.model import Level
 from mpigraft.core.numbers import counted
-from mpigraft.core.text import labelled
+from mpigraft.core.text import columns, labelled, printable
+from mpigraft.report.screen import Screen, finding_lines, shorten
+from mpigraft.report.table import Column, Table
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine, MpiAbi, MpiInstall, NetLibrary
@@ -44,6 +48,65 @@ def _abi_facts(mpi: MpiInstall) -> AbiKeys | None:
     except MissingError:
         return None
     return facts
+
+
+HEADS = ("MPI", "ABI", "transports", "launcher", "found")
+SOURCE = 12  # columns that say where an MPI is from, at least
+
+
+def machine_screen(machine: Machine) -> Screen:
+    """Describe the machine in one screen: a line for each MPI, and counts of all else."""
+    width = columns()
+    mpis = sorted(machine.mpis, key=lambda mpi: not mpi.usable)
+    usable = sum(mpi.usable for mpi in mpis)
+    name = printable(machine.hostname)
+    answer = [f"{counted(usable, 'MPI')} can be used on {name}, and {len(mpis) - usable} cannot."]
+    if usable == len(mpis):
+        answer = [f"{counted(usable, 'MPI')} can be used on {name}."]
+    rest = ["--full: each transport or why it cannot run; networks, GPUs, launchers"]
+    if not mpis:
+        answer = [f"No MPI was found on {name}."]
+        rest = ["`mpigraft get openmpi` fetches one; --full: networks, GPUs, launchers"]
+    up = Counter(one.kind for one in machine.fabrics if one.state == "up")
+    up.pop("loopback", None)
+    networks = ", ".join(f"{count} {printable(kind)}" for kind, count in up.items()) or "none"
+    facts = [printable(machine.os), counted(machine.cpu.cores, "core")]
+    facts += [counted(len(machine.gpus), "GPU")] if machine.gpus else ["no GPU"]
+    answer += [f"{', '.join(facts)}. Network interfaces that are up: {networks}."]
+    broken = [f"{printable(m.id)}: {printable(m.reason)}" for m in mpis if not m.usable]
+    return Screen(
+        answer,
+        [*_mpi_table(mpis, width).styled()] if mpis else (),
+        [
+            *((Level.ERROR, shorten(f"cannot be used: {text}", 2 * width)) for text in broken),
+            *finding_lines(machine.findings, width),
+        ],
+        rest,
+    )
+
+
+def _mpi_table(mpis: list[MpiInstall], width: int) -> Table:
+    """Leave the launchers out where there is no room, and cut what is found last."""
+    rows = [tuple(map(printable, _mpi_row(mpi))) for mpi in mpis]
+    for names in (HEADS, (*HEADS[:3], HEADS[4])):
+        places = [HEADS.index(name) for name in names]
+        heads = tuple(Column(name, right=name == "transports") for name in names)
+        cells = [tuple(row[place] for place in places) for row in rows]
+        others = Table("", heads[:-1], tuple(row[:-1] for row in cells))
+        room = width - max(map(len, others.lines())) - others.before
+        if room >= SOURCE:
+            break
+    return Table("", heads, tuple((*row[:-1], shorten(row[-1], room)) for row in cells))
+
+
+def _mpi_row(mpi: MpiInstall) -> tuple[str, ...]:
+    """Give what a line has of an MPI; why transports cannot run is counted."""
+    found = next(iter(mpi.found), "").partition(": ")[0]
+    if not mpi.usable:
+        return mpi.id, "-", "-", "-", found
+    run = sum(transport.usable for transport in mpi.transports)
+    launcher = f"{mpi.launcher_kind} {mpi.launcher_version}".strip()
+    return mpi.id, mpi.abi, f"{run} of {len(mpi.transports)}", launcher, found
 
 
 def machine_lines(machine: Machine, width: int) -> Iterator[str]:

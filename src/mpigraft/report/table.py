@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -87,18 +86,6 @@ class Table:
     def lines(self) -> list[str]:
         """Lay the table out as plain text, heads first."""
         return ["".join(texts).rstrip() for texts in self.padded()]
-
-
-def folded(text: str, width: int, style: str = "", indent: int = 2) -> list[Line]:
-    """Fold a sentence at a width; further lines are indented."""
-    lines = textwrap.wrap(
-        words.unbroken(text),
-        width=width,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [[(line.replace(words.NO_BREAK, " "), style)] for line in lines]
 
 
 def list_rows(

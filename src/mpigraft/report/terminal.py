@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import Cause, CellGroup, Comparison, Level, Origin, Verdict, shared_reason
+from mpigraft.core.model import Cause, CellGroup, Comparison, Origin, Verdict, shared_reason
 from mpigraft.core.text import printable
 from mpigraft.report import answer, looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
@@ -22,8 +22,18 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import left_out, report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.layouts_table import NodesTable, over_notes, split_layouts
+from mpigraft.report.screen import (
+    LEVELS,
+    Screen,
+    finding_lines,
+    folded,
+    print_line,
+    print_screen,
+    say,
+    signs_of,
+)
 from mpigraft.report.software import guest_roles
-from mpigraft.report.table import STYLES, Line, Signs, Table, by_title, folded
+from mpigraft.report.table import STYLES, Line, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, Subject, count, sections, tally
@@ -34,8 +44,9 @@ if TYPE_CHECKING:
 
 NAME = 27  # columns for a configuration's id: the longest of the fetched MPIs
 STRIP = 24  # columns for one sign per size: 1 B to 8 MiB
+IN_THE_ANSWER = "verdict-withheld"  # the finding whose count the answer has
+WHY_NOT = "mpigraft discover --full".replace(" ", words.NO_BREAK)
 GUEST = " in "  # of what was left out: a host MPI in a guest, which the check refused
-LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 
 
 def print_report(data: ReportData, console: Console) -> None:
@@ -43,9 +54,9 @@ def print_report(data: ReportData, console: Console) -> None:
     signs = signs_of(console)
     over, _ = split_layouts(data.comparison, signs)
     every = sections(data.comparison)
-    _say(console, _headline(data))
+    say(console, _headline(data))
     for name, role in guest_roles(data).items():
-        _say(console, f"{printable(name)}: {printable(role)}")
+        say(console, f"{printable(name)}: {printable(role)}")
     for section in every:
         for group in section.groups:
             _sizes(console, section, group, data.comparison.baseline, signs)
@@ -53,7 +64,7 @@ def print_report(data: ReportData, console: Console) -> None:
     for section in every:
         _overview(console, section, data.comparison.baseline, signs, alike=alike)
     for line in (line for table in over for line in _over_lines(table, console.width)):
-        _row(console, *line)
+        print_line(console, *line)
     for series in baseline_series(data):
         _baseline_only(console, series, data.comparison.baseline)
     _figures(console, data, signs)
@@ -80,34 +91,14 @@ def print_answer(data: ReportData, console: Console) -> None:
         table += [[], *folded(_title(series), width, "bold"), *folded(values, width)]
     for sentence in (line for figure in node_pairs.figures(data) for line in figure.sentences):
         table += [[], *folded(words.single_line(sentence), width)]
-    screen = answer.Screen(
+    shown = Screen(
         answer.answer_lines(data.comparison),
         table,
-        answer.finding_lines(report_findings(data), width),
+        finding_lines((f for f in report_findings(data) if f.code != IN_THE_ANSWER), width),
         answer.next_lines(data, width),
         title=(_headline(data), *roles),
     )
-    print_screen(screen, console)
-
-
-def print_screen(screen: answer.Screen, console: Console) -> None:
-    """Print an answer, its table, what may change it, and what to type for the rest."""
-    for line in screen.title:
-        _say(console, line)
-    if screen.title:
-        console.print()
-    for place, line in enumerate(screen.answer):
-        _say(console, line, "" if place else "bold", indent=2 if place else 0)
-    if screen.table and screen.table[0]:
-        console.print()
-    for row in screen.table:
-        _row(console, *row)
-    below = [*((line, LEVELS[level]) for level, line in screen.findings)]
-    below += [(line, "dim") for line in screen.rest]
-    if below:
-        console.print()
-    for line, style in below:
-        _say(console, line, style)
+    print_screen(shown, console)
 
 
 def _figures(console: Console, data: ReportData, signs: Signs) -> None:
@@ -116,36 +107,12 @@ def _figures(console: Console, data: ReportData, signs: Signs) -> None:
         (*rank_scaling.figures(data), *node_pairs.figures(data))
     ).items():
         console.print()
-        _say(console, title, "bold")
+        say(console, title, "bold")
         for figure in figures:
             for line in figure.text(in_ascii):
-                _row(console, line)
+                print_line(console, line)
             for sentence in figure.sentences:
-                _say(console, words.single_line(sentence), indent=4)
-
-
-def signs_of(console: Console) -> Signs:
-    """Give the signs of verdicts that a stream can write."""
-    try:
-        "".join(words.VERDICT_SIGNS.values()).encode(console.encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return words.ASCII_SIGNS
-    return words.VERDICT_SIGNS
-
-
-def _row(console: Console, *parts: str | tuple[str, str] | Text) -> None:
-    """One row: each part is a string, (string, style) or Text. It stays one line in a pipe."""
-    from rich.text import Text
-
-    text = Text.assemble(*parts)
-    text.rstrip()
-    console.print(text, soft_wrap=True)
-
-
-def _say(console: Console, text: str, style: str = "", indent: int = 2) -> None:
-    """Fold a sentence at the console's width; further lines are indented."""
-    for line in folded(text, console.width, style, indent):
-        _row(console, *line)
+                say(console, words.single_line(sentence), indent=4)
 
 
 def _headline(data: ReportData) -> str:
@@ -165,24 +132,24 @@ def _sizes(
 ) -> None:
     """Every size of one configuration on one benchmark."""
     console.print()
-    _say(console, _title(section), "bold")
-    _say(console, f"{printable(group.configuration)} against {printable(baseline)}")
+    say(console, _title(section), "bold")
+    say(console, f"{printable(group.configuration)} against {printable(baseline)}")
     _print_table(console, size_table(section, group, narrow=True), signs)
     for size, ahead in words.crossings(group, baseline, section.better).items():
-        _row(console, f"from {numbers.size(size)} {printable(ahead)} is ahead")
+        print_line(console, f"from {numbers.size(size)} {printable(ahead)} is ahead")
 
 
 def _baseline_only(console: Console, series: BaselineSeries, baseline: str) -> None:
     """Give the baseline's own values, where there is nothing else."""
     console.print()
-    _say(console, _title(series), "bold")
-    _say(console, printable(baseline))
+    say(console, _title(series), "bold")
+    say(console, printable(baseline))
     _print_table(console, baseline_table(series, baseline))
 
 
 def _print_table(console: Console, table: Table, signs: Signs = words.VERDICT_SIGNS) -> None:
     for line in table.styled(signs):
-        _row(console, *line)
+        print_line(console, *line)
 
 
 def _title(section: Subject) -> str:
@@ -202,7 +169,7 @@ def _over_lines(table: NodesTable, width: int) -> list[Line]:
 
 def _over_legend(console: Console, over: tuple[NodesTable, ...]) -> None:
     if notes := "; ".join(over_notes(over)):
-        _say(console, notes, "dim")
+        say(console, notes, "dim")
 
 
 def _overview(
@@ -211,36 +178,36 @@ def _overview(
     """One row per configuration: a sign per size, and the ratio over the whole curve. `alike`: no
     curve has a verdict, all for the reason that the summary gives."""
     console.print()
-    _say(console, _title(section), "bold")
+    say(console, _title(section), "bold")
     if section.repeats:
-        _say(console, section.repeats)
-    _say(console, _absolute(section.baseline, baseline))
+        say(console, section.repeats)
+    say(console, _absolute(section.baseline, baseline))
     sizes = section.sizes
     wide = len(sizes) <= STRIP
     ruler = _ruler(sizes) if wide else ""
     margin = f", margin {numbers.percent(section.noise.margin)}" if section.noise else ""
-    _row(console, (f"{'':{NAME}} {ruler:<{STRIP}}   ratio{margin}", "dim"))
+    print_line(console, (f"{'':{NAME}} {ruler:<{STRIP}}   ratio{margin}", "dim"))
     for group in section.groups:
         name = printable(group.configuration)
         if len(name) > NAME:  # a long name has a line of its own, never cut
-            _row(console, name)
+            print_line(console, name)
             name = ""
         strip = _strip(group, sizes, signs) if wide else _counts(group, signs)
         whole = f"{signs[group.curve]} {numbers.ratio(group.pooled):>5}"
         if group.pooled_low is not None:
             whole += f" {numbers.interval(group.pooled_low, group.pooled_high)}"
-        _row(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
+        print_line(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
     for note in () if alike else words.curve_notes(section.groups):
-        _say(console, note, "dim")
+        say(console, note, "dim")
     if unlike := words.unlike_sizes(section.groups):
-        _say(console, unlike, "dim")
+        say(console, unlike, "dim")
     for group in section.groups:
         reason = reason_of(group)
         mixed = reason is not None and reason.cause is Cause.MIXED  # it names the first crossover
         changes = words.crossings(group, baseline, section.better)
         if len(changes) > mixed:
             steps = words.crossing_steps(changes, baseline)
-            _say(console, f"{printable(group.configuration)}: {steps}", "dim")
+            say(console, f"{printable(group.configuration)}: {steps}", "dim")
 
 
 def _absolute(values: Mapping[int, float], baseline: str) -> str:
@@ -289,26 +256,26 @@ def _counts(group: CellGroup, signs: Signs) -> Text:
 
 def _noise(console: Console, data: ReportData, signs: Signs) -> None:
     if not data.comparison.groups:
-        _say(console, _plus_minus(precision.precision(data).line, signs))
+        say(console, _plus_minus(precision.precision(data).line, signs))
         return
     legend = ", ".join(f"{signs[v]} {v}" for v in Verdict)
-    _say(console, f"{legend}; one sign per size, the last for the curve", "dim")
-    _say(console, "in brackets after the rounds: how many would decide", "dim")
-    _say(console, tally(data.comparison))
-    _say(console, _plus_minus(precision.precision(data).line, signs))
+    say(console, f"{legend}; one sign per size, the last for the curve", "dim")
+    say(console, "in brackets after the rounds: how many would decide", "dim")
+    say(console, tally(data.comparison))
+    say(console, _plus_minus(precision.precision(data).line, signs))
     for line in looks.look_lines(data.comparison):
-        _say(console, line)
+        say(console, line)
     if deciding := precision.deciding(data):
-        _say(console, deciding)
+        say(console, deciding)
     if command := precision.extension(data):
-        _row(console, f"  {command}")
+        print_line(console, f"  {command}")
 
 
 def _launches(console: Console, data: ReportData) -> None:
     """How many completed, where any did not."""
     if table := launches_table(data):
         console.print()
-        _say(console, table.caption, "bold")
+        say(console, table.caption, "bold")
         _print_table(console, table)
 
 
@@ -333,14 +300,14 @@ def _findings(console: Console, data: ReportData) -> None:
         for finding in alike:
             message = words.single_line(finding.message)
             head = f"{finding.level} {printable(finding.code)}: {message}"
-            _say(console, head, LEVELS[finding.level])
+            say(console, head, LEVELS[finding.level])
         _reason(console, why, fix)
     here = [name for name, _ in out if GUEST not in name]
     if here:
-        _say(console, f"left out: {_by_mpi(here)} (`mpigraft discover` says why)", "dim")
+        say(console, f"left out: {_by_mpi(here)}; why: {WHY_NOT}", "dim")
     for name, why in out:
         if GUEST in name:
-            _say(
+            say(
                 console,
                 f"left out: {printable(name)}: {words.single_line(why)}",
                 "dim",
@@ -351,9 +318,9 @@ def _findings(console: Console, data: ReportData) -> None:
 def _reason(console: Console, why: str, fix: str) -> None:
     """Why and what to do, once for all findings in a row that share them."""
     for place, line in enumerate(why.splitlines()):
-        _say(console, f"  {'why: ' if place == 0 else '     '}{words.single_line(line)}", indent=4)
+        say(console, f"  {'why: ' if place == 0 else '     '}{words.single_line(line)}", indent=4)
     if fix:
-        _say(console, f"  what to do: {words.single_line(fix)}", indent=4)
+        say(console, f"  what to do: {words.single_line(fix)}", indent=4)
 
 
 def _summary(console: Console, comparison: Comparison) -> None:
@@ -362,8 +329,8 @@ def _summary(console: Console, comparison: Comparison) -> None:
     if comparison.summary:
         console.print()
     for line in comparison.summary:
-        _say(console, words.single_line(line))
+        say(console, words.single_line(line))
     if lines:
         console.print()
     for place, line in enumerate(lines):
-        _say(console, words.single_line(line), "" if place else "bold", indent=2 if place else 0)
+        say(console, words.single_line(line), "" if place else "bold", indent=2 if place else 0)

@@ -61,10 +61,15 @@ def test_the_document_is_all_that_stdout_has(tmp_path: Path) -> None:
 
 
 def test_a_page_for_a_person(tmp_path: Path) -> None:
-    done = mpigraft_command(tmp_path / "home", "discover", PATH="/nowhere")
+    home = tmp_path / "home"
+    done = mpigraft_command(home, "discover", PATH="/nowhere", COLUMNS="60")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("host ")
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert len(done.stdout.splitlines()) <= 24
+    full = mpigraft_command(home, "discover", "--full", PATH="/nowhere")
+    assert full.stdout.startswith("host ")
+    assert max(map(len, full.stdout.splitlines())) <= 80
+    assert mpigraft_command(home, "discover", "-v", PATH="/nowhere").stdout == full.stdout
 
 
 @pytest.mark.parametrize("family", ["cray-mpich", "openmpy"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from importlib.resources import files
@@ -10,11 +11,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from rich.console import Console
 
+from mpigraft.core.model import Machine
 from mpigraft.core.serialize import document
 from mpigraft.discovery import inventory
 from mpigraft.discovery.sources.candidate import Host
-from mpigraft.report import machine_document, machine_lines
+from mpigraft.report import machine_document, machine_lines, machine_screen, print_screen
+from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.machine_trees import plant
 from tests.builders.messages import shows
 
@@ -73,6 +77,34 @@ def test_fetched_mpis_are_described_in_full(fresh_home: Path) -> None:
         libmpi, *others = mpi["abi_facts"]["objects"]
         assert "MPI_Init" in {name.partition("@")[0] for name in libmpi["exported"]}
         assert {"net", "libc"} <= {library["role"] for library in others}
+
+
+def screen(machine: Machine, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    stream = io.StringIO()
+    print_screen(machine_screen(machine), Console(file=stream, width=columns))
+    return stream.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_screen_has_a_line_for_each_mpi(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = an_mpi("mpich@4", usable=False, reason="its libfabric is gone")
+    module = an_mpi("cray-mpich@8.1.29", found=("module " + "long/" * 20 + ": /etc/m",))
+    lines = screen(a_machine(broken, an_mpi(), module), columns, monkeypatch)
+    assert max(map(len, lines)) <= columns
+    text = "\n".join(lines)
+    assert shows(lines[0], "2 MPIs", "1 cannot")
+    assert [text.count(f"\n{mpi.id} ") for mpi in (broken, an_mpi(), module)] == [1, 1, 1]
+    assert text.index("mpich@4 ") > text.index(module.id)  # what works is first
+    assert shows(text, "mpich@4", "libfabric is gone")
+    assert (" launcher " in text) == (columns == 80)
+    assert len(lines) <= 13
+
+
+def test_the_screen_of_a_machine_without_an_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = screen(a_machine(), 80, monkeypatch)
+    assert shows(lines[0], "No MPI")
+    assert shows(lines[-1], "mpigraft get openmpi")
 
 
 def test_a_machine_without_an_mpi_says_how_to_get_one(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, Comparison, Finding, Level, NoVerdict, Verdict
-from mpigraft.report import answer, headline, terminal
+from mpigraft.report import answer, headline, screen, terminal
 from mpigraft.report.table import Line
 from mpigraft.report.wording import words
 from tests.builders.messages import shows
@@ -23,7 +23,7 @@ from tests.builders.reports import BENCHMARKS, comparison, data_of, small_data
 SIGNS = words.VERDICT_SIGNS
 
 
-def screen(found: Comparison) -> list[str]:
+def printed(found: Comparison) -> list[str]:
     stream = io.StringIO()
     terminal.print_answer(data_of(found, 6), Console(file=stream, width=80))
     return stream.getvalue().splitlines()
@@ -106,12 +106,12 @@ def test_findings_are_a_line_each_kind_without_notes_and_what_the_answer_has() -
         Finding(Level.WARNING, "b", long),
         Finding(Level.WARNING, "b", "mpi@2/ofi: the same"),
         Finding(Level.INFO, "c", "a note"),
-        Finding(Level.WARNING, "verdict-withheld", "on 3 curves"),
+        Finding(Level.WARNING, "a", "again"),
         Finding(Level.ERROR, "d", "worst"),
     )
-    lines = [line for _, line in answer.finding_lines(findings, 80)]
+    lines = [line for _, line in screen.finding_lines(findings, 80)]
     assert shows(lines[0], "error", "d", "worst")
-    assert shows(lines[1], "warning", "a", "3")
+    assert shows(lines[1], "warning", "a", "3", "1 more")
     assert "@" not in lines[1]
     assert shows(lines[2], "...", "1 more")
     assert len(lines) == 3
@@ -134,7 +134,7 @@ def test_an_answer_of_many_lines_keeps_what_has_no_verdict() -> None:
 
 @pytest.mark.parametrize("count", [1, 12])
 def test_a_screen_begins_with_the_answer(count: int) -> None:
-    lines = screen(named(count, 3, 1))
+    lines = printed(named(count, 3, 1))
     assert lines[0].startswith("quick ")
     assert lines[2].split()[0] in ("Largest", "Stay", "No")
     assert len(lines) <= 40

@@ -220,7 +220,7 @@ def _unmet(pair: CheckInput, library: str, kind: str, unmet: set[UnmetVersion]) 
 def _fix_for_version(pair: CheckInput, library: str, kind: str, *, ours: bool) -> str:
     if pair.contents.replace is Replace.LIBFABRIC:
         return (
-            f"use a host MPI whose {library} is as new as the guest's (`mpigraft discover` "
+            f"use a host MPI whose {library} is as new as the guest's (`mpigraft discover --full` "
             "shows versions); or replace the guest's MPI: --replace mpi"
         )
     if ours:

@@ -37,10 +37,10 @@ from mpigraft.report.headline import open_curves
 from mpigraft.report.json import finite
 from mpigraft.report.markdown import escape, markdown_table
 from mpigraft.report.overtime.junit import Case, junit
+from mpigraft.report.screen import signs_of
 from mpigraft.report.store_document import without_homes
 from mpigraft.report.table import Column, Judged, Signs, Table
 from mpigraft.report.tables import size_table
-from mpigraft.report.terminal import signs_of
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, distinct_curves, sections, tally
 from mpigraft.store import Store

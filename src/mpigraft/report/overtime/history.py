@@ -18,7 +18,7 @@ from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, printable
 from mpigraft.report.overtime.across import load_measured
 from mpigraft.report.overtime.junit import Case, junit
-from mpigraft.report.terminal import signs_of
+from mpigraft.report.screen import signs_of
 from mpigraft.report.wording import words
 from mpigraft.store import Store
 
