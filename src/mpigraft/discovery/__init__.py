@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from mpigraft.discovery.install.fetch import fetch_mpi as fetch_mpi
     from mpigraft.discovery.install.fetch import fetch_openmp as fetch_openmp
     from mpigraft.discovery.install.fetch import is_tested as is_tested
+    from mpigraft.discovery.install.offers import FetchOffer as FetchOffer
+    from mpigraft.discovery.install.offers import fetch_offers as fetch_offers
     from mpigraft.discovery.inventory import discover_machine as discover_machine
     from mpigraft.discovery.inventory import with_places as with_places
     from mpigraft.discovery.modules import module_mpis as module_mpis

@@ -205,7 +205,7 @@ def test_get_takes_several_mpis(
 ) -> None:
     added: list[Path] = []
     monkeypatch.setattr("mpigraft.discovery.fetch_mpi", lambda family, *_: Path("/x") / family)
-    monkeypatch.setattr("mpigraft.discovery.fetch_openmp", lambda prefix, _: added.append(prefix))
+    monkeypatch.setattr("mpigraft.discovery.fetch_openmp", lambda prefix, *_: added.append(prefix))
     with pytest.raises(SystemExit) as ended:
         main(["get", "intel", "mpich", "intel", "--openmp"])
     assert ended.value.code == 0

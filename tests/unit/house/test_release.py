@@ -104,6 +104,39 @@ def test_two_that_unpack_at_once_leave_one_folder(pyz: Path, tmp_path: Path) -> 
     assert len(unpacked(home)) == 1
 
 
+LAZY = b"""
+def main():
+    print("started", flush=True)
+    input()
+    from mpigraft import lazy
+    print(lazy.VERSION)
+"""
+
+
+def test_an_upgrade_leaves_the_files_of_a_command_that_runs(tmp_path: Path) -> None:
+    pyz = tmp_path / "mpigraft.pyz"
+    environment = {**os.environ, "MPIGRAFT_HOME": str(tmp_path / "home")}
+    running = []
+    for version in ("old", "new"):
+        files = {
+            **FILES,
+            "mpigraft/cli/entry.py": LAZY,
+            "mpigraft/lazy.py": f"VERSION = '{version}'".encode(),
+        }
+        wheel = wheels.make(tmp_path / f"{OWN}-py3-none-any.whl", files, top=OWN)
+        make.write_pyz(tmp_path / version, {TARGET: [wheel]})
+        (tmp_path / version).replace(pyz)
+        job = subprocess.Popen(
+            [sys.executable, pyz],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert job.stdout is not None
+        assert job.stdout.readline() == "started\n"
+        running.append(job)
+    assert [job.communicate("\n")[0].strip() for job in running] == ["old", "new"]
+    assert len(unpacked(tmp_path / "home")) == 2
+
+
 def test_what_a_killed_process_left_is_removed_when_it_is_old(pyz: Path, tmp_path: Path) -> None:
     old, new = (tmp_path / f"cache/pyz/.{name}.part" for name in ("old", "new"))
     for part in (old, new):

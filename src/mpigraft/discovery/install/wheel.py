@@ -15,6 +15,7 @@ import csv
 import errno
 import filecmp
 import hashlib
+import platform
 import posixpath
 import shutil
 import stat
@@ -64,6 +65,13 @@ class _Unpacking:
 
 def refusal(wheel: Path, problem: str) -> MpigraftError:
     return UsageError.of("wheel-refused", name=wheel.name, problem=problem)
+
+
+def wheel_in(folder: Path, name: str, version: str) -> Path | None:
+    """Find the wheel of a distribution for this architecture in a folder; None without one."""
+    tags = (f"_{platform.machine()}.whl", "-any.whl")
+    wheels = sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))
+    return next((one for one in wheels if one.name.endswith(tags)), None)
 
 
 def unpack(
