@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import typer
 
 from mpigraft.cli.common import (
+    Full,
     Json,
     Words,
     chosen_mpis,
@@ -78,6 +79,7 @@ def command(
         ),
     ] = False,
     as_json: Json = False,
+    full: Full = False,
 ) -> int:
     """Check whether a host MPI fits under a guest; if not, say why and what to do.
 
@@ -94,7 +96,13 @@ def command(
       mpigraft check /cvmfs/software.eessi.io/versions/2023.06
     """
     from mpigraft.core.serialize import document
-    from mpigraft.report import fit_lines, fits_table
+    from mpigraft.report import (
+        fit_lines,
+        fit_screen,
+        fits_screen,
+        fits_table,
+        print_screen,
+    )
     from mpigraft.selection import cached_checks, check_fits, describe_others
 
     guest, job_words = guest_and_words(image, guest, words)
@@ -122,10 +130,13 @@ def command(
     instead = "" if checked.ok else describe_others(others.fit, others.fetch)
     if as_json:
         out(document(**as_document(checked)))
-    elif spec.mpi:
-        out("\n".join(fit_lines(checked.tried[0], checked.own, instead)))
     else:
-        out("\n".join(fits_table(checked.guest, checked.tried, checked.unread, instead)))
+        one = (checked.tried[0], checked.own, instead)
+        every = (checked.guest, checked.tried, checked.unread, instead)
+        if full:
+            out("\n".join(fit_lines(*one) if spec.mpi else fits_table(*every)))
+        else:
+            print_screen(fit_screen(*one) if spec.mpi else fits_screen(*every), console())
     return 0 if checked.ok else CheckFailed.exit_code
 
 

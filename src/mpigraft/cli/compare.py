@@ -156,7 +156,7 @@ def show_across(
     elif form.markdown:
         common.out(data.markdown(brief=not form.full))
     else:
-        data.show(common.console(), brief=not form.full)
+        data.show(common.console(), full=form.full)
     _judge(data.comparison, form.fail_on)
 
 

@@ -138,7 +138,7 @@ def _compare(store: Store, task: Task, reference: CampaignRecord, form: Form) ->
     if form.json:
         out(data.json())
     else:
-        data.show(common.console(), brief=not form.full)
+        data.show(common.console(), full=form.full)
     if form.junit:
         write_whole(form.junit, data.junit())
     if failure:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mpigraft.report.fail_on import refuse_slower as refuse_slower
     from mpigraft.report.fit import finding_text as finding_text
     from mpigraft.report.fit import fit_lines as fit_lines
+    from mpigraft.report.fit import fit_screen as fit_screen
+    from mpigraft.report.fit import fits_screen as fits_screen
     from mpigraft.report.fit import fits_table as fits_table
     from mpigraft.report.graft_plan import graft_plan_lines as graft_plan_lines
     from mpigraft.report.graft_plan import pruned_lines as pruned_lines

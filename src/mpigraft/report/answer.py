@@ -15,14 +15,14 @@ from mpigraft.report import precision
 from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import left_out
 from mpigraft.report.headline import headline, records
-from mpigraft.report.screen import joined, shorten
+from mpigraft.report.screen import LINES, joined, shorten
 from mpigraft.report.table import STYLES, Line, Part, Signs
 from mpigraft.report.wording import words
 from mpigraft.report.wording.counts import Section, sections
 
 ANSWER = 3  # lines
+IN_THE_ANSWER = "verdict-withheld"  # the finding whose count the answer has
 ROWS = 12  # configurations
-LINES = 24  # of the table
 CURVE = 15  # columns for a sign and a factor in words
 LEAST = 8  # columns for ids that are all longer than there is room
 COLUMNS = 3  # curves beside each other that have room at 80 columns

@@ -92,3 +92,19 @@ def _values(
 
     every = store.values(campaign.id)
     return tuple(row for row in every if not is_link(row)), tuple(filter(is_link, every))
+
+
+def load_measured(store: Store, name: str | None) -> Measured:
+    """Read a campaign (id, its beginning or name) as the store has it. Raises UsageError for a
+    name that fits none or several, MissingError for an empty store."""
+    from mpigraft.analysis import is_link
+
+    campaign = store.campaign(name)
+    return Measured(
+        campaign,
+        tuple(store.configurations(campaign.id)),
+        tuple(store.allocations(campaign.id)),
+        tuple(store.launches(campaign.id)),
+        tuple(row for row in store.values(campaign.id) if not is_link(row)),
+        tuple(store.evidence(campaign.id)),
+    )

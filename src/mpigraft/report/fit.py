@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mpigraft.core.text import fold, join_some, labelled, printable
+from mpigraft.core.model import Level
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import columns, fold, join_some, labelled, printable
+from mpigraft.report.screen import LEVELS, LINES, Screen, shorten
+from mpigraft.report.table import Line
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, Finding, Fit, GuestLabel
@@ -14,6 +18,75 @@ if TYPE_CHECKING:
 SHOWN, LONG = 8, 400  # lines of evidence of one finding, their length; --json has all
 WORDS = {"error": "NO", "warning": "warning", "info": "ok"}
 PROGRAMS = 4  # that a line names
+
+
+def fit_screen(fit: Fit, own: GuestMpi | None = None, instead: str = "") -> Screen:
+    """Describe one check in one screen: the answer and what to do, a line for each part that is
+    fine, and in full what is not."""
+    from mpigraft.graft import NOT_CHECKED
+
+    parts = sorted(fit.parts, key=lambda part: [*WORDS].index(part.level))
+    skipped = [part for part in parts if part.message.startswith(NOT_CHECKED)]
+    findings = [f for part in parts for f in part.findings if f.level == parts[0].level]
+    fix = next((f.fix for f in findings if f.fix and f.level != "info"), "")
+    warned = sum(part.level == "warning" for part in parts)
+    word = f"yes, with {counted(warned, 'warning')}" if warned else "yes"
+    answer = [f"fits: {word if fit.ok else 'no'}; {_place(fit, own)}"]
+    answer += [f"what to do: {fix}"] if fix else []
+    answer += [f"instead: {instead}"] if instead else []
+    rows = [line for part in parts if part not in skipped for line in _part_lines(part)]
+    alone = join_some(fit.fitting, PROGRAMS, ", ") if not fit.ok else ""
+    more = [f"would fit alone: {alone}"] if alone else []
+    were = "part was" if len(skipped) == 1 else "parts were"
+    more += [f"{len(skipped)} {were} {skipped[0].message}"] if skipped else []
+    return Screen(
+        tuple(map(printable, answer)),
+        [*_about(fit.guest), *rows],
+        [(Level.INFO, printable(text)) for text in more],
+        ["--full: why each of them matters, and what was seen"],
+    )
+
+
+def _about(guest: GuestLabel) -> Iterator[Line]:
+    programs = guest.programs[0] if len(guest.programs) == 1 else len(guest.programs)
+    text = f"{_guest(guest)}; {'program' if isinstance(programs, str) else 'programs'}: {programs}"
+    yield from ([(line, "dim")] for line in fold(text))
+
+
+def _part_lines(part: CheckResult) -> Iterator[Line]:
+    """Fold what is wrong; cut what is fine."""
+    text, label = printable(part.message), f"{WORDS[part.level]:9}{part.name:13}"
+    if part.level == "info":
+        yield [(f"{label}{shorten(text, columns() - len(label))}", "")]
+        return
+    yield from ([(line, LEVELS[Level(part.level)])] for line in fold(text, label, len(label)))
+
+
+def fits_screen(
+    guest: GuestLabel, tried: Sequence[Fit], unread: Sequence[str], instead: str = ""
+) -> Screen:
+    """Describe the check of every MPI in one screen: how many fit, and a line for each."""
+    fitting = [fit.mpi for fit in tried if fit.ok]
+    which = f": {join_some(fitting, PROGRAMS, ', ')}" if fitting else ""
+    answer = [f"fits: {len(fitting)} of {len(tried)} MPIs{which}"]
+    answer += [f"instead: {instead}"] if instead else []
+    width = max(len(fit.mpi) for fit in tried) + 2
+    order = sorted(tried, key=lambda one: (not one.ok, -len(one.fitting)))
+    rows = [*_about(guest)]
+    for fit in order[: LINES - 3]:
+        label = f"{'yes' if fit.ok else 'NO':5}{printable(fit.mpi):{width}}"
+        style = "" if fit.ok else "dim"
+        text = printable(_reason(fit))
+        rows.append([(f"{label}{shorten(text, columns() - len(label))}", style)])
+    if more := len(order) - (LINES - 3):
+        rows += [[(f"and {counted(more, 'more MPI')}: --full", "dim")]] if more > 0 else []
+    left = [printable(f"left out: {line}") for line in unread]
+    return Screen(
+        tuple(map(printable, answer)),
+        rows,
+        [(Level.WARNING, shorten(line, 2 * columns() - 10)) for line in left],
+        ["--mpi SPEC: every part of one of them; --full: every reason"],
+    )
 
 
 def fit_lines(fit: Fit, own: GuestMpi | None = None, instead: str = "") -> Iterator[str]:
@@ -123,5 +196,5 @@ def _reason(fit: Fit) -> str:
     warned = [part.name for part in parts if part.level == "warning"]
     if not bad:
         return f"with warnings: {', '.join(warned)}" if warned else "without a warning"
-    alone = f"; of {len(fit.guest.programs)} programs {len(fit.fitting)} would fit"
-    return f"{bad[0].name}: {bad[0].message}" + (alone if fit.fitting else "")
+    alone = f"of {len(fit.guest.programs)} programs {len(fit.fitting)} would fit; "
+    return (alone if fit.fitting else "") + f"{bad[0].name}: {bad[0].message}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+LINES = 24  # of the table
 ROOM = 10  # columns that a line loses where it is folded
 LEVELS = {Level.INFO: "dim", Level.WARNING: "yellow", Level.ERROR: "bold red"}
 WORST = (Level.ERROR, Level.WARNING, Level.INFO)

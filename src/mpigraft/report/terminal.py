@@ -24,6 +24,7 @@ from mpigraft.report.headline import headline
 from mpigraft.report.layouts_table import NodesTable, over_notes, split_layouts
 from mpigraft.report.screen import (
     LEVELS,
+    LINES,
     Screen,
     finding_lines,
     folded,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 NAME = 27  # columns for a configuration's id: the longest of the fetched MPIs
 STRIP = 24  # columns for one sign per size: 1 B to 8 MiB
-IN_THE_ANSWER = "verdict-withheld"  # the finding whose count the answer has
 WHY_NOT = "mpigraft discover --full".replace(" ", words.NO_BREAK)
 GUEST = " in "  # of what was left out: a host MPI in a guest, which the check refused
 
@@ -82,7 +82,7 @@ def print_answer(data: ReportData, console: Console) -> None:
     roles = (f"{printable(name)}: {printable(role)}" for name, role in guest_roles(data).items())
     over, alone = split_layouts(data.comparison, signs)
     table = [line for one in over for line in _over_lines(one, width)]
-    if over and not alone and len(table) <= answer.LINES:
+    if over and not alone and len(table) <= LINES:
         table += [[], *folded("; ".join(over_notes(over)), width, "dim")]
     elif table := answer.curve_table(data.comparison, width, signs):
         table += answer.legend(signs, width)
@@ -94,7 +94,7 @@ def print_answer(data: ReportData, console: Console) -> None:
     shown = Screen(
         answer.answer_lines(data.comparison),
         table,
-        finding_lines((f for f in report_findings(data) if f.code != IN_THE_ANSWER), width),
+        finding_lines((f for f in report_findings(data) if f.code != answer.IN_THE_ANSWER), width),
         answer.next_lines(data, width),
         title=(_headline(data), *roles),
     )

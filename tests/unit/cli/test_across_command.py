@@ -53,6 +53,23 @@ def test_equal_campaigns_say_so(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("columns", [60, 80])
+def test_two_campaigns_have_one_screen(
+    run: Run, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ended = run("compare", "night1", "night3")
+    lines = ended.out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= columns
+    blank = lines.index("")
+    assert shows(lines[blank + 1], "Slower", "night1", "1 of 2")
+    assert shows(" ".join(lines), "changed:", "kernel", NEWER["kernel"], "MPI", "openmpi@5.0.12")
+    assert sum("1.30x slower" in line for line in lines) == 1
+    assert shows(lines[-1], "--full")
+
+
+@pytest.mark.usefixtures("store")
 def test_a_slower_campaign_fails_a_pipeline(run: Run) -> None:
     ended = run("compare", identity(1), identity(3)[:8], "--fail-on", "slower")
     assert ended.code == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import mpigraft
 from mpigraft.cli.main import run_command
@@ -35,7 +37,7 @@ from mpigraft.graft.abi import libraries, saved
 from mpigraft.graft.check import fit as check
 from mpigraft.graft.guest import examination, host_commands
 from mpigraft.graft.guest.examination import Guest
-from mpigraft.report import fit_lines, machine_document
+from mpigraft.report import fit_lines, fit_screen, machine_document, print_screen
 from mpigraft.selection import fit_of_mpis as verdicts
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.fits import finding, own, verdict
@@ -101,7 +103,7 @@ def test_of_several_mpis_the_last_does_not_answer_for_all(
 
 @pytest.mark.usefixtures("image")
 def test_the_verdict_comes_first_then_the_worst_part(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = page(capsys, "--mpi", "openmpi@5.0.11", code=1)
+    lines = page(capsys, "--mpi", "openmpi@5.0.11", "--full", code=1)
     assert lines[0] == "fits: no"
     assert shows(lines, "alone", "/opt/solver")
     assert all(len(line) <= 80 for line in lines)
@@ -115,10 +117,34 @@ def test_the_verdict_comes_first_then_the_worst_part(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.usefixtures("image")
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize(
+    "words",
+    [("--mpi", "openmpi@5.0.11"), ("--mpi", "mpich"), ("--program", "/opt/solver"), ()],
+)
+def test_the_answer_is_one_screen(
+    words: tuple[str, ...],
+    width: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, text, _ = run(capsys, *words)
+    lines = text.splitlines()
+    assert lines[0].startswith("fits: ")
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 30
+    assert shows(lines[-1], "--full")
+    if "no" in lines[0].split(";")[0] and "--mpi" in words:
+        assert any(line.startswith("what to do: ") for line in lines[:3])
+        assert sum(line.startswith("NO ") for line in lines) >= 1
+
+
+@pytest.mark.usefixtures("image")
 def test_a_fit_exits_0(capsys: pytest.CaptureFixture[str]) -> None:
     code, text, _ = run(capsys, "--mpi", "openmpi@5", "--program", "/opt/solver")
     assert code == 0
-    assert text.startswith("fits: yes\n")
+    assert text.startswith("fits: yes; ")
     assert shows(text, "openmpi@5.0.11", "4.1.4")
     assert "NO " not in text
 
@@ -185,12 +211,15 @@ def test_an_mpi_that_cannot_be_read_is_left_out_and_named(
     assert shows(told, "cannot be read")
 
 
-def test_names_of_a_guest_are_no_commands_to_the_terminal() -> None:
+@pytest.mark.parametrize("full", [True, False])
+def test_names_of_a_guest_are_no_commands_to_the_terminal(full: bool) -> None:
     bad = "/opt/\x1b[2Jsol\nver\udcff"
     fit = verdict(a_guest({bad: a_program()}), an_abi("mpich@5.0.2"))
-    text = "\n".join(fit_lines(fit))
+    printed = io.StringIO()
+    print_screen(fit_screen(fit), Console(file=printed, width=80))
+    text = "\n".join(fit_lines(fit)) if full else printed.getvalue()
     assert "\x1b" not in text
-    assert shows(text, r"\x1b[2Jsol\x0aver\xdcff")
+    assert not full or shows(text, r"\x1b[2Jsol\x0aver\xdcff")
     text.encode("utf-8")
 
 

@@ -74,7 +74,7 @@ def test_a_verdict_has_its_colour_on_a_terminal_and_nowhere_else(layouts: int) -
 def test_the_table_fits_a_screen(count: int, benchmarks: int, layouts: int) -> None:
     found = named(count, benchmarks, layouts)
     lines = texts(answer.curve_table(found, 80, SIGNS))
-    assert len(lines) <= answer.LINES + 1
+    assert len(lines) <= screen.LINES + 1
     assert max(map(len, lines)) <= 80
     assert len({name for line in lines for name in line.split() if "mpi@" in name}) == min(
         count, answer.ROWS

@@ -290,7 +290,13 @@ def _matching_findings(
         if labels:
             listed = join_some(labels, SHOWN, ", ")
             findings.append(
-                Finding.of("match-none", listed=listed, having=having.title, lacking=lacking.title)
+                Finding.of(
+                    "match-none",
+                    count=counted(len(labels), "configuration"),
+                    listed=listed,
+                    having=having.title,
+                    lacking=lacking.title,
+                )
             )
     return findings
 

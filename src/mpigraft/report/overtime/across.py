@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
@@ -32,12 +32,14 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, labelled, printable
+from mpigraft.report.answer import ANSWER, IN_THE_ANSWER, curve_table, legend
+from mpigraft.report.contents import load_measured
 from mpigraft.report.fail_on import curve_line, refuse_unjudged
 from mpigraft.report.headline import open_curves
 from mpigraft.report.json import finite
 from mpigraft.report.markdown import escape, markdown_table
 from mpigraft.report.overtime.junit import Case, junit
-from mpigraft.report.screen import signs_of
+from mpigraft.report.screen import Screen, finding_lines, folded, print_screen, signs_of
 from mpigraft.report.store_document import without_homes
 from mpigraft.report.table import Column, Judged, Signs, Table
 from mpigraft.report.tables import size_table
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 NOT_RECORDED = "not recorded"
 NOTHING = "Nothing that both campaigns recorded"
 UNLIKE = "node-unlike"
+CONTENTS = "contents of "  # begins the facts about a library's file
+LONG = 60  # characters of a change that are too many for a line of several
 SHOWN = 12  # facts that a line names
 ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 CURVES = (
@@ -112,9 +116,12 @@ class Across:
         """Read one campaign; see `load_measured`."""
         return load_measured(store, name)
 
-    def show(self, console: Console, *, brief: bool = False) -> None:
-        """Print the comparison; `brief` without the tables per size."""
-        for line in across_lines(self, signs_of(console), brief=brief):
+    def show(self, console: Console, *, full: bool) -> None:
+        """Print the comparison: all of it, or one screen."""
+        if not full:
+            print_screen(across_screen(self, console.width, signs_of(console)), console)
+            return
+        for line in across_lines(self, signs_of(console)):
             console.print(printable(line), soft_wrap=True)
 
     def json(self) -> str:
@@ -152,35 +159,46 @@ class Across:
         raise CheckFailed.of("recheck-worse", good=self.old.title, lines=listed, changed=changed)
 
 
-def load_measured(store: Store, name: str | None) -> Measured:
-    """Read a campaign (id, its beginning or name) as the store has it. Raises UsageError for a
-    name that fits none or several, MissingError for an empty store."""
-    from mpigraft.analysis import is_link
-
-    campaign = store.campaign(name)
-    return Measured(
-        campaign,
-        tuple(store.configurations(campaign.id)),
-        tuple(store.allocations(campaign.id)),
-        tuple(store.launches(campaign.id)),
-        tuple(row for row in store.values(campaign.id) if not is_link(row)),
-        tuple(store.evidence(campaign.id)),
-    )
-
-
 # ------------------------------------------------------------------ text
 
 
-def across_lines(data: Across, signs: Signs, *, brief: bool = False) -> list[str]:
+def across_screen(data: Across, width: int, signs: Signs) -> Screen:
+    """Say which curves are slower or faster than they were, and count what changed."""
+    table = curve_table(data.comparison, width, signs)
+    table += [*(legend(signs, width) if table else ()), []]
+    changed: dict[str, dict[str, int]] = {}
+    for row in data.changes:
+        if row.changed and not row.name.startswith(CONTENTS):
+            texts = changed.setdefault(row.name, {})
+            texts[f"{row.old} -> {row.new}"] = texts.get(f"{row.old} -> {row.new}", 0) + 1
+    facts = [_fact(name, texts) for name, texts in changed.items()]
+    what = join_some(facts, SHOWN) or NOTHING.lower()
+    return Screen(
+        across_headline(data)[:ANSWER],
+        [*table, *folded(printable(f"changed: {what}"), width)],
+        finding_lines((f for f in data.findings if f.code != IN_THE_ANSWER), width),
+        ["--full: every fact that changed, every size, every finding"],
+        title=[printable(title(data))],
+    )
+
+
+def _fact(name: str, texts: Mapping[str, int]) -> str:
+    """Write a short change as it is; others are counted."""
+    first = next(iter(texts))
+    if len(texts) == 1 and len(first) <= LONG:
+        return f"{name} {first}"
+    return f"{name} ({numbers.counted(sum(texts.values()), 'configuration')})"
+
+
+def across_lines(data: Across, signs: Signs) -> list[str]:
     """Lay the comparison out for a terminal, at most 80 columns: what changed, the curves, the
     findings, the answer."""
     lines = fold(title(data))
     lines += ["", "What changed", *change_lines(data.changes)]
-    if not brief:
-        for section in sections(data.comparison):
-            for group in section.groups:
-                lines += ["", *fold(_head(section)), *fold(group.configuration)]
-                lines += size_table(section, group, narrow=True).lines()
+    for section in sections(data.comparison):
+        for group in section.groups:
+            lines += ["", *fold(_head(section)), *fold(group.configuration)]
+            lines += size_table(section, group, narrow=True).lines()
     for section in sections(data.comparison):
         lines += ["", *fold(_head(section)), *_overview(section, signs)]
     lines += ["", *fold(tally(data.comparison))]
@@ -188,8 +206,7 @@ def across_lines(data: Across, signs: Signs, *, brief: bool = False) -> list[str
         lines += fold(f"{finding.level} {finding.code}: {words.single_line(finding.message)}")
         lines += fold(finding.why, "  why: ", 4) if finding.why else []
         lines += fold(finding.fix, "  what to do: ", 4) if finding.fix else []
-    if not brief:
-        lines += ["", *(line for text in data.comparison.summary for line in fold(text))]
+    lines += ["", *(line for text in data.comparison.summary for line in fold(text))]
     answer = across_headline(data)
     return [*lines, "", *(line for text in answer for line in fold(text))]
 
@@ -256,7 +273,7 @@ def change_lines(rows: Sequence[FactChange]) -> list[str]:
     differing = {row.name for row in rows if row.changed or not row.recorded}
     alike = {row.name: None for row in rows if row.name not in differing}
     for label, every in (("not recorded", missing), ("same", alike)):
-        names = [name for name in every if not name.startswith("contents of ")]
+        names = [name for name in every if not name.startswith(CONTENTS)]
         if names:
             lines += labelled(f"  {label}:", join_some(names, SHOWN * 2, ", "), column=17)
     return lines

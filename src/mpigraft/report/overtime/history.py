@@ -16,7 +16,7 @@ from mpigraft.core.messages import Lines
 from mpigraft.core.model import Better, CampaignRecord, Finding, metric_name
 from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, printable
-from mpigraft.report.overtime.across import load_measured
+from mpigraft.report.contents import load_measured
 from mpigraft.report.overtime.junit import Case, junit
 from mpigraft.report.screen import signs_of
 from mpigraft.report.wording import words
