@@ -1,4 +1,4 @@
-"""Make what is handed out: wheel, wheelhouse, mpigraft.pyz, SBOM, templates and sums, in dist/.
+"""Make what is handed out into dist/: wheel, wheelhouse, mpigraft.pyz, manual, SBOM, sums.
 
     tools/release/make.py FOLDER WHEEL
 
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from mpigraft import __version__  # noqa: E402
+from tools.release.manual import share  # noqa: E402
 from tools.release.sbom import bill  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -147,6 +148,15 @@ def write_tar(path: Path, wheels: Iterable[Path]) -> None:
                 archive.addfile(info, file)
 
 
+def write_share(path: Path) -> None:
+    """Write man pages and completions, to be unpacked over the folder of an installation."""
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
+        for name, text in sorted(share().items()):
+            info, content = tarfile.TarInfo(f"share/{name}"), text.encode()
+            info.size, info.mtime, info.mode = len(content), epoch(), FILE
+            archive.addfile(info, io.BytesIO(content))
+
+
 # ------------------------------------------------------------------ mpigraft.pyz
 
 
@@ -243,6 +253,7 @@ def make(folder: Path, wheel: Path) -> None:
     write_pyz(folder / "mpigraft.pyz", targets)
     text = json.dumps(bill(wheels.values(), epoch()), indent=1, sort_keys=True)
     (folder / f"mpigraft-{__version__}.cdx.json").write_text(f"{text}\n", encoding="utf-8")
+    write_share(folder / f"mpigraft-{__version__}-share.tar")
     write_templates(folder, wheelhouse)
     write_sums(folder)
     for path in sorted(folder.iterdir()):

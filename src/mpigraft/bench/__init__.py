@@ -43,5 +43,6 @@ if TYPE_CHECKING:
     from mpigraft.bench.submission import share_job as share_job
     from mpigraft.bench.submission import submission_status as submission_status
     from mpigraft.bench.submission import submit_jobs as submit_jobs
+    from mpigraft.bench.suites.registry import PROGRAM_SUITES as PROGRAM_SUITES
 else:
     __getattr__ = exports(__name__)

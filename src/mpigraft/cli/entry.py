@@ -70,6 +70,11 @@ def main() -> None:
 
 
 def _main() -> None:
+    if "_MPIGRAFT_COMPLETE" in os.environ:
+        from mpigraft.cli.complete import answer
+
+        answer()
+        return
     if sys.argv[1:2] and sys.argv[1] in JOBS:
         from mpigraft.core.process import ensure_stdin
 

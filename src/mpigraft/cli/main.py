@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -27,6 +26,7 @@ INTERRUPTED = 128 + signal.SIGINT
 PANELS = {
     "This machine": {
         "doctor": "Check what of this installation works here, with the fixes.",
+        "completion": "Print what a shell reads to complete command lines.",
         "discover": "Show every MPI here, how it was found, what it can run over.",
         "get": "Fetch an MPI that runs without being installed.",
         "build": "Build an MPI for this machine, with all that it needs.",
@@ -92,19 +92,20 @@ class Commands(CommandGroup):
 
 
 def load(words: Iterable[str]) -> typer.Typer:
-    """Return the application with those commands in full that `words` name, or all while a shell
-    asks for completions. To read the options of every command takes longer than all else that
-    --help does, so the others have their line only."""
+    """Return the application with those commands in full that `words` name. To read the options of
+    every command takes longer than all else that --help does, so the others have their line
+    only."""
     app = typer.Typer(
         name="mpigraft",
         cls=Commands,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=True,
+        add_completion=False,  # `mpigraft completion`, which completes values too
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
     )
     app.callback()(settings)
-    asked = set(COMMANDS) if "_MPIGRAFT_COMPLETE" in os.environ else set(words)
+    asked = set(words)
     for name, panel in COMMANDS.items():
         summary = PANELS[panel][name]
         own: Any = {"short_help": summary, "rich_help_panel": panel}

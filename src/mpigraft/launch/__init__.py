@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mpigraft.launch.launch_request import IN_GUEST as IN_GUEST
     from mpigraft.launch.launch_request import LaunchRequest as LaunchRequest
     from mpigraft.launch.launch_result import LaunchResult as LaunchResult
+    from mpigraft.launch.launchers.registry import LAUNCHERS as LAUNCHERS
     from mpigraft.launch.launchers.select import FIX as FIX
     from mpigraft.launch.launchers.select import launcher_name as launcher_name
     from mpigraft.launch.launchers.select import launchers_for as launchers_for

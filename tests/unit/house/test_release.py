@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,15 +14,18 @@ import zipfile
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 from mpigraft import __version__
 from mpigraft.cli.common import program
+from mpigraft.cli.main import COMMANDS, load
 from mpigraft.core.cache import folders
 from tests.builders import wheels
 from tests.builders.messages import shows
-from tools.release import make, sbom
+from tools.release import make, manual, sbom
 
 OWN = "mpigraft-0.1.0"
 TARGET = f"{sys.version_info[0]}.{sys.version_info[1]}-{os.uname().machine}"
@@ -309,6 +313,39 @@ def test_templates_are_filled(tmp_path: Path, name: str) -> None:
     assert "@" not in text.replace('"$@"', "")
     with pytest.raises(KeyError, match="NOT_KNOWN"):
         make.fill("@NOT_KNOWN@", {})
+
+
+def test_the_manual_has_a_page_for_each_command(tmp_path: Path) -> None:
+    make.write_share(tmp_path / "a.tar")
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        names = archive.getnames()
+        archive.extractall(tmp_path, filter="data")
+    pages = {name: tmp_path / f"share/man/man1/mpigraft-{name}.1" for name in COMMANDS}
+    assert len(names) == len(pages) + 2
+    app: Any = get_command(load(COMMANDS))
+    for name, page in pages.items():
+        text = page.read_text().replace("\\-", "-")
+        options = [one for one in app.commands[name].params if one.param_type_name == "option"]
+        assert [word for one in options for word in one.opts if word not in text] == []
+    first = (tmp_path / "a.tar").read_bytes()
+    make.write_share(tmp_path / "a.tar")
+    assert (tmp_path / "a.tar").read_bytes() == first
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="no groff")
+def test_groff_reads_every_page_without_a_warning(tmp_path: Path) -> None:
+    for name, text in manual.share().items():
+        if name.endswith(".1"):
+            argv = ["groff", "-man", "-Tutf8", "-ww", "-z"]
+            done = subprocess.run(argv, input=text, capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (0, ""), name
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"), [(".so a", "\\&.so a"), ("a\n'b", "a\n\\&'b"), ("\\c -d", "\\ec \\-d")]
+)
+def test_groff_takes_no_text_for_a_request(text: str, safe: str) -> None:
+    assert manual._escaped(text) == safe
 
 
 # ------------------------------------------------------------------ the bill of materials

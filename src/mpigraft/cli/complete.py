@@ -1,0 +1,264 @@
+"""Answer a shell that completes a command line; where something is wrong, with nothing.
+
+The shell's function gives the line up to the cursor in VARIABLE. Only what the answer needs is
+imported: a user waits for it at each press of a key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from mpigraft.core import cache
+
+VARIABLE = "_MPIGRAFT_COMPLETE"
+BREAKS = "_MPIGRAFT_BREAKS"  # characters where the shell's own words end
+KIND = "completion"  # of what the cache keeps
+QUOTES = ("", '"', "'")  # that may be open at the cursor
+PREFIX_KEPT = "@"  # bash replaces what follows a break, but this one with it (readline's prefixes)
+BASH = """\
+_mpigraft() {
+    local IFS=$'\\n'
+    COMPREPLY=($(
+        export _MPIGRAFT_COMPLETE="${COMP_LINE:0:COMP_POINT}" _MPIGRAFT_BREAKS="$COMP_WORDBREAKS"
+        "${1/#\\~/$HOME}" 2>/dev/null </dev/null
+    ))
+    case "${COMPREPLY[*]}" in *[=:/]) compopt -o nospace 2>/dev/null ;; esac
+    return 0
+}
+complete -o default -F _mpigraft mpigraft mpigraft.pyz
+"""
+ZSH = f"autoload -U +X bashcompinit && bashcompinit\n{BASH}"
+SHELLS = {"bash": BASH, "zsh": ZSH}
+
+
+def answer() -> None:
+    """Print the candidates for the word at the cursor, one a line."""
+    with contextlib.suppress(Exception):
+        words, word = split(os.environ.pop(VARIABLE))
+        cut = _cut(word, os.environ.get(BREAKS, ""))
+        found = dict.fromkeys(one for one in candidates(words, word) if one.startswith(word))
+        sys.stdout.write("".join(f"{one[cut:]}\n" for one in found))
+        sys.stdout.flush()
+
+
+def split(line: str) -> tuple[list[str], str]:
+    """Split a line into the words behind the program and the word at its end."""
+    for quote in QUOTES:
+        with contextlib.suppress(ValueError):
+            words = shlex.split(line + quote)
+            break
+    if not quote and line[-1:].isspace():
+        words.append("")
+    return words[1:-1], words[-1] if len(words) > 1 else ""
+
+
+def _cut(word: str, breaks: str) -> int:
+    """Count the characters that are no part of the shell's own word at the end of `word`."""
+    last = max((at for at, one in enumerate(word) if one in breaks), default=-1)
+    return last if last >= 0 and word[last] in PREFIX_KEPT else last + 1
+
+
+def candidates(words: Sequence[str], word: str) -> Iterator[str]:
+    """Yield what fits at the cursor, behind `words`: it need not begin with `word`."""
+    from mpigraft.cli.main import COMMANDS
+
+    if "--" in words:  # words of another program
+        return
+    command = next((one for one in words if one in COMMANDS), "")
+    flag, _, value = word.partition("=")
+    if word.startswith("--") and "=" in word:
+        yield from (f"{flag}={one}" for one in _values(flag, words, value))
+    elif words and words[-1] in VALUES:
+        yield from _values(words[-1], words, word)
+    elif word.startswith("-"):
+        yield from _flags(command, words)
+    elif not command:
+        yield from COMMANDS
+    elif command == "results" and words[-1] == command:
+        yield from ("list", "show")
+    elif command in ARGUMENTS:
+        yield from ARGUMENTS[command](words)
+
+
+def _flags(command: str, words: Sequence[str]) -> Iterator[str]:
+    from typer.main import get_command
+
+    from mpigraft.cli.main import load
+
+    found: Any = get_command(load([command]))
+    for name in (command, *words):
+        found = getattr(found, "commands", {}).get(name, found)
+    for option in found.params:
+        if option.param_type_name == "option":
+            yield from (one for one in (*option.opts, *option.secondary_opts) if len(one) > 2)
+    yield "--help"
+
+
+def _values(flag: str, words: Sequence[str], value: str) -> Iterator[str]:
+    """Yield the values of an option; of one that takes several, behind those that are given."""
+    given = value[: value.rfind(",") + 1] if flag in LISTS else ""
+    if flag in VALUES:
+        yield from (f"{given}{one}" for one in VALUES[flag](words))
+
+
+# ------------------------------------------------------------------ what there is
+
+
+def _kept(name: str, make: Callable[[], Iterable[str]]) -> list[str]:
+    """Give facts of this version from the cache: to read all tables takes half a second."""
+    from mpigraft import __version__
+
+    own = Path(__file__).parent.parent / "knowledge"
+    key = f"{__version__} {own} {own.stat().st_mtime_ns} {name}"
+    if isinstance(known := cache.get(KIND, key), list):
+        return known
+    cache.put(KIND, key, made := [*make()])
+    return made
+
+
+def _transports(_: Sequence[str]) -> list[str]:
+    from mpigraft.core.model import Family
+    from mpigraft.knowledge import transport_names
+
+    return _kept("transports", lambda: {n: 0 for f in Family for n in transport_names(f)})
+
+
+def _variables(_: Sequence[str]) -> list[str]:
+    from mpigraft.knowledge import transport_rows
+
+    return _kept(
+        "variables",
+        lambda: sorted({f"{name}=" for row in transport_rows() for name, _ in row.env}),
+    )
+
+
+def _benchmarks(_: Sequence[str]) -> list[str]:
+    def names() -> Iterator[str]:
+        from mpigraft.bench import PROGRAM_SUITES
+        from mpigraft.native import benchmarks
+        from mpigraft.request import CampaignSpec
+
+        yield from benchmarks()
+        for suite, one in PROGRAM_SUITES.items():
+            yield from (f"{suite}:{name}" for name in one.names(CampaignSpec()))
+
+    return _kept("benchmarks", names)
+
+
+def _mpis(_: Sequence[str]) -> Iterator[str]:
+    """Yield families, and the ids that `discover` found last on this host or `get` fetched."""
+    from mpigraft.core.model import Family
+    from mpigraft.discovery import fetch_offers, known_mpis
+
+    yield from Family
+    yield from known_mpis(platform.node())
+    yield from (f"{one.family}@{one.version}" for one in fetch_offers() if one.prefix)
+
+
+def _families(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.discovery import MPI_OFFERS
+
+    return MPI_OFFERS
+
+
+def _campaigns(words: Sequence[str]) -> Iterator[str]:
+    from mpigraft.cli.common import default_store
+    from mpigraft.store import Store
+
+    folder = os.environ.get("MPIGRAFT_STORE") or default_store()
+    for before, one in pairwise(words):
+        folder = one if before == "--store" else folder
+    for record in Store(Path(folder)).campaigns():
+        yield from (record.name, record.id[:8])
+
+
+def _layouts(_: Sequence[str]) -> Iterator[str]:
+    from mpigraft.core.model import BIND_TO, MAP_BY
+
+    cores = len(os.sched_getaffinity(0))
+    for nodes in (1, 2):
+        for ranks in dict.fromkeys((1, 2, cores)):
+            yield f"{nodes}x{ranks}"
+            yield from (f"{nodes}x{ranks}:{level}" for level in MAP_BY)
+            yield from (f"{nodes}x{ranks}-{level}" for level in BIND_TO)
+
+
+def _mappings(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.core.model import MAP_BY
+
+    return MAP_BY
+
+
+def _bindings(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.core.model import BIND_TO
+
+    return BIND_TO
+
+
+def _engines(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.graft import ENGINES
+
+    return ENGINES
+
+
+def _launchers(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.launch import LAUNCHERS
+
+    return ("own", *LAUNCHERS)
+
+
+def _schedulers(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.launch import SCHEDULERS
+
+    return SCHEDULERS
+
+
+def _cases(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.knowledge import case_names
+
+    return case_names()
+
+
+def _replaced(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.core.model import Replace
+
+    return Replace
+
+
+Values = Callable[[Sequence[str]], Iterable[str]]
+LISTS = ("--benchmark",)  # several with commas
+VALUES: Mapping[str, Values] = {
+    "--benchmark": _benchmarks,
+    "--bind-to": _bindings,
+    "--buffers": lambda _: ("host", "cuda", "rocm"),
+    "--engine": _engines,
+    "--env": _variables,
+    "--launcher": _launchers,
+    "--layout": _layouts,
+    "--map-by": _mappings,
+    "--mpi": _mpis,
+    "--replace": _replaced,
+    "--scheduler": _schedulers,
+    "--transport": _transports,
+}
+ARGUMENTS: Mapping[str, Values] = {
+    "bundle": _campaigns,
+    "case": _cases,
+    "compare": _campaigns,
+    "completion": lambda _: SHELLS,
+    "export": _campaigns,
+    "get": _families,
+    "layout": _layouts,
+    "recheck": _campaigns,
+    "report": _campaigns,
+    "results": _campaigns,
+    "status": _campaigns,
+}
