@@ -196,7 +196,10 @@ def measure(store: Store, task: Task) -> str:
     )
     from mpigraft.cli.progress import Progress
     from mpigraft.selection import library_digests
+    from mpigraft.store import refuse_unwritable
 
+    if task.dry_run:
+        refuse_unwritable(store.folder)
     machine, nodes = examine_machine(), task.part.nodes
     try:
         _refuse_login_node(machine, nodes, task.here)

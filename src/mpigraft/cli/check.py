@@ -151,8 +151,6 @@ def _is_stack(guest: str) -> bool:
 
 def _single_spec(specs: Sequence[str]) -> str:
     """Return the one that was named, if any. The last of several would answer for the others."""
-    if "" in specs:
-        raise UsageError.of("value-empty", place="--mpi")
     if len(specs) > 1:
         raise UsageError.of("mpi-given-twice", count=len(specs))
     return next(iter(specs), "")

@@ -11,15 +11,41 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mpigraft.core.errors import UsageError
+
 SCREEN = 23  # lines: of 24, the prompt takes one
 FEWEST = 2  # examples, where the screen is too small
 EVERY = "Every command"
+LIMIT = "Input should be "  # how typer begins its reason
 EXAMPLES = "\b\nExamples:\n"
 WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^ ])+""")  # of a shell, with its quotes
 
 
 class ScreenCommand(TyperCommand):
-    """A command whose help fits a screen."""
+    """A command whose help fits a screen, and which refuses empty values."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an empty value, as of a variable that is not set, and name a value of another
+        type. Words of the program that a command starts may be empty."""
+        words = self.make_parser(ctx).parse_args(args=list(args))[0]
+        for one in self.get_params(ctx):
+            given = words.get(one.name)
+            if one.nargs == 1 and "" in (given if isinstance(given, list) else [given]):
+                raise UsageError.of("value-empty", place=_named(one))
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            wanted = error.message.removeprefix(LIMIT).partition(",")[0]
+            given = words.get(error.param.name) if error.param else None
+            if wanted == error.message or not isinstance(given, str):
+                raise
+            raise UsageError.of(
+                "value-type",
+                place=_named(error.param),
+                wanted=wanted,
+                value=repr(given),
+                advice=f"mpigraft {ctx.command.name} --help shows what it takes",
+            ) from error
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the longest text that leaves room for the options that most people need."""
@@ -49,6 +75,13 @@ class CommandGroup(TyperGroup):
             rows = [(f"{one.name:{width}}", one.get_short_help_str(200)) for one in commands]
             with formatter.section(panel):
                 formatter.write_dl(rows)
+
+
+def _named(param: Any) -> str:
+    """Name a parameter as it is typed."""
+    if param.param_type_name == "argument":
+        return str(param.metavar or param.name.upper())
+    return max(map(str, param.opts), key=len)
 
 
 def show_every_option(ctx: typer.Context, wanted: bool) -> None:

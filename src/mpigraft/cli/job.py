@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mpigraft.cli.common import console, tell, tell_component, tell_step
+from mpigraft.cli.common import console, out, tell, tell_component, tell_step
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
@@ -120,6 +120,20 @@ def decide_job(
     for line in dict.fromkeys(unknown_parts(planned)):
         tell(f"mpigraft: {line}")
     return planned
+
+
+def print_script(planned: Job) -> int:
+    """Print what a job would start, and on stderr how much that is; its exit code."""
+    from mpigraft.core.numbers import counted
+    from mpigraft.run import job_script, proof_step
+
+    layout = planned.layout
+    where = f"{counted(layout.ranks, 'rank')} on {counted(layout.nodes, 'node')}"
+    step = proof_step(planned)
+    before = f", after {step} if that was not done before" if step else ""
+    tell(f"mpigraft: 1 launch of {where}{before}")
+    out(job_script(planned, os.environ), exact=True)
+    return 0
 
 
 def prove_and_start(

@@ -209,7 +209,8 @@ def run_command(words: list[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             tell(error.format_message())
         else:
-            tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft COMMAND --help")
+            name = _command_of(getattr(error, "ctx", None))
+            tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft{name} --help")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -218,6 +219,15 @@ def run_command(words: list[str]) -> int:
         kept = "; what was measured is stored" if command == "bench" else ""
         tell(f"mpigraft: interrupted{kept}")
     return int(code)
+
+
+def _command_of(ctx: Any) -> str:
+    """Name the command whose words were not understood, after a blank; empty: none was."""
+    names = []
+    while ctx is not None and ctx.parent is not None:
+        names.append(f" {ctx.command.name}")
+        ctx = ctx.parent
+    return "".join(reversed(names))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from mpigraft.cli import common
 from mpigraft.cli.common import flag
-from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, RequestOption, RunSpec, asked_for, options_of
 
 Code = TypeVar("Code")
@@ -50,9 +49,6 @@ def takes_request(
             typed = {key: values.pop(key) for key in options}
             off = {key for key, one in options.items() if _is_flag(one) and not typed[key]}
             typed |= dict.fromkeys(off)
-            for key, one in options.items():
-                if "" in (typed[key] if isinstance(typed[key], list) else [typed[key]]):
-                    raise UsageError.of("value-empty", place=one.flag)  # an unset variable's
             asked = read(typed) if read else asked_for(kind, typed)
             return command(**values, **{name: asked})
 

@@ -119,10 +119,7 @@ def command(
         job.requested_job(asked, program, "profile"), _tracing(waits=waits, sites=sites)
     )
     if dry_run:
-        from mpigraft.run import job_script
-
-        out(job_script(planned, os.environ), exact=True)
-        return 0
+        return job.print_script(planned)
     code, profile = job.prove_and_collect(
         planned, lambda folder, code: _collect(planned, folder, code, top)
     )

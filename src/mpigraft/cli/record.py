@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mpigraft.cli import job
-from mpigraft.cli.common import DryRun, option, out, tell
+from mpigraft.cli.common import DryRun, option, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.cli.profile import no_return, refuse_place
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
@@ -52,10 +51,7 @@ def command(
     tracing = ("record", f"budget={budget_mib(budget)}")
     planned = job.decide_job(job.requested_job(asked, program, "record"), tracing)
     if dry_run:
-        from mpigraft.run import job_script
-
-        out(job_script(planned, os.environ), exact=True)
-        return 0
+        return job.print_script(planned)
     code, data = job.prove_and_collect(planned, lambda folder, _: _collect(planned, folder))
     if data is None:
         return code or MissingError.exit_code

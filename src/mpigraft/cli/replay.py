@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli import job
-from mpigraft.cli.common import DryRun, Json, examine_machine, flag, option, out, tell
+from mpigraft.cli.common import DryRun, Json, examine_machine, flag, option, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.request import Asked, RunSpec
@@ -92,10 +91,7 @@ def command(
     program = _program(spec, machine, file.provenance.abi)
     planned = job.decide_job(replace(spec, program=(program, prepared, *words)), machine=machine)
     if dry_run:
-        from mpigraft.run import job_script
-
-        out(job_script(planned, os.environ), exact=True)
-        return 0
+        return job.print_script(planned)
     for note in file.provenance.notes:
         tell(f"mpigraft: {record}: {note}")
     return job.prove_and_start(planned)

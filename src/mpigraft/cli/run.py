@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 
 from mpigraft.cli import job
-from mpigraft.cli.common import DryRun, flag, out, tell
+from mpigraft.cli.common import DryRun, flag, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.request import Asked, RunSpec
 
@@ -47,14 +46,13 @@ def command(
       mpigraft run --ranks-per-node 48 -- ./nemo : --ranks-per-node 2 ./xios
       mpigraft run --stack /opt/stack --mpi openmpi@5 -n 4 -- gmx_mpi mdrun
     """
-    from mpigraft.run import decision_lines, job_script
+    from mpigraft.run import decision_lines
 
     planned = job.decide_job(job.requested_job(asked, program))
     if explain:
         for one in decision_lines(planned):
             tell(f"mpigraft: {one.what}: {one.value}  [{one.source}]")
     if dry_run:
-        out(job_script(planned, os.environ), exact=True)
-        return 0
+        return job.print_script(planned)
     keep = sys.argv[1:2] == ["run"] and not explain and not ctx.find_root().params["verbose"]
     return job.prove_and_start(planned, keep=keep)

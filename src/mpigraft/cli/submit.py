@@ -93,6 +93,7 @@ def command(
     from mpigraft.core.model import JobRequest
     from mpigraft.launch import SCHEDULERS, find_scheduler
     from mpigraft.request import read_site, read_spec
+    from mpigraft.store import refuse_unwritable
 
     if rounds is not None and not resume:
         raise UsageError.of("rounds-need-resume")
@@ -125,7 +126,9 @@ def command(
     script = SCHEDULERS[record.scheduler].script
     scripts = [script(job) for link in links for job in link.values()]  # or refused, unstored
     if dry_run:
+        refuse_unwritable(store.folder)
         _print_scripts(scripts, len(shares))
+        out(f"# {_cost(record, len(scripts))}; the first job to start plans the launches")
         return
     _print_jobs(record, submit_jobs(store, record, links, plan), len(shares))
 
@@ -212,4 +215,13 @@ def _print_jobs(record: SubmissionRecord, jobs: list[JobRecord], shares: int) ->
     links = [jobs[start : start + shares] for start in range(0, len(jobs), shares)]
     listed = "; then ".join(", ".join(job.job for job in link) for link in links)
     out(f"{record.name} ({record.campaign[:8]}): {record.scheduler} job {listed}")
-    tell(f"`mpigraft status {record.campaign[:8]}` shows its progress")
+    tell(f"{_cost(record, len(jobs))}; `mpigraft status {record.campaign[:8]}` shows its progress")
+
+
+def _cost(record: SubmissionRecord, jobs: int) -> str:
+    """Say what jobs may cost at most: each ends as soon as its share is done."""
+    from mpigraft.core.numbers import counted, duration, node_hours
+
+    each = f" of {counted(record.nodes, 'node')} and {duration(record.limit_s)}"
+    most = node_hours(jobs * record.limit_s, record.nodes)
+    return f"{counted(jobs, 'job')}{each}: at most {most}"

@@ -120,6 +120,12 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.0f} days"
 
 
+def node_hours(seconds: float, nodes: int) -> str:
+    """Return what a machine's accounts are charged in: 0.05 node-hours, 130 node-hours."""
+    hours = seconds * nodes / 3600
+    return f"{hours:,.0f} node-hours" if hours >= 9.95 else f"{hours:.2g} node-hours"
+
+
 def counted(number: int, thing: str) -> str:
     """`1 round`, `3 launches`, `2 libraries`."""
     return f"{number} {plural(number, thing)}"

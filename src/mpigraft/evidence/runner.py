@@ -62,7 +62,8 @@ OLD_S = 7 * 86400  # longer than a job
 TO_BLAME = ("setting-overrides", "config-files")  # findings of what a user or a site set
 WIRE = "wire-contradiction"  # the counters looked where the settings said
 NOT_RUN = Completed((), 1, b"", b"", 0.0)
-NODES = ("node-lacks", "node-lost")  # no setting is the cause
+MEMORY = ("shm-full", "step-memory", "rank-killed")  # no setting is the cause
+NODES = ("node-lacks", "node-lost")  # nor of these
 # Another MPI ran, with any transport.
 OTHER_MPI = ("override-differs", "generations-mixed", "node-build")
 
@@ -372,7 +373,7 @@ def error_from_findings(
     worst = [f for f in findings if f.level is Level.ERROR] or [*findings]
     if not worst:
         return kind(what)
-    known = worst[0].code in (WIRE, *NODES, *OTHER_MPI) or is_cause(worst[0].code)
+    known = worst[0].code in (WIRE, *MEMORY, *NODES, *OTHER_MPI) or is_cause(worst[0].code)
     blamed = [f for f in findings if f.code in TO_BLAME and not known]
     fix = "; ".join(f"{f.message}: {f.fix}" for f in blamed) or worst[0].fix
     return kind(f"{what}: {worst[0].message}", why=worst[0].why, fix=fix)

@@ -100,8 +100,11 @@ def _levels(looks: Sequence[Look]) -> str:
 def _estimate(planned: Campaign, launches: int) -> str:
     """Estimate how long it takes. Each pair of configuration and layout is proved by one launch
     more."""
+    from mpigraft.core.numbers import node_hours
+
     all_s = planned.launch_s * (launches + len(planned.configurations) * len(planned.layouts))
     took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"
+    took += f", {node_hours(all_s, max(layout.nodes for layout in planned.layouts))}"
     others = "; how long programs of other suites take is not known" if planned.starts else ""
     return (
         f"estimate: about {took}, at {planned.launch_s:.1f} s a launch; "

@@ -353,15 +353,17 @@ def _ranks_text(job: Job) -> str:
 
 def _launcher(spec: RunSpec, machine: Machine, choice: MpiSelection) -> LaunchedBy | None:
     """Choose the launcher that was named, else the MPI's own, else the scheduler's. Raises
-    CheckFailed for one under which the ranks would not find each other."""
+    MissingError for one under which the ranks would not find each other, as `bench` does."""
     wanted = (spec.launcher,) if spec.launcher else ()
     launchers, refused = launchers_for(choice.mpi, machine, wanted)
     if not launchers:
         reasons = [split_reason(reason) for _, reason in refused]
-        message = f"{choice.mpi.id} cannot be started by {spec.launcher or 'anything'}"
-        here = {one.name for one in machine.launchers}
-        raise (CheckFailed if spec.launcher in here else MissingError)(
-            message, why="; ".join(why for why, _ in reasons), fix=reasons[0][1]
+        raise MissingError.of(
+            "launcher-unfit",
+            mpi=choice.mpi.id,
+            launcher=spec.launcher or "anything",
+            why="; ".join(why for why, _ in reasons),
+            fix=reasons[0][1],
         )
     return launchers[0]
 

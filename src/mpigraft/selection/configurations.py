@@ -32,7 +32,7 @@ from mpigraft.core.text import did_you_mean
 from mpigraft.discovery import row_content
 from mpigraft.evidence import opened_libraries
 from mpigraft.knowledge import Facts, resolve_transport, transport_names, transport_offers
-from mpigraft.launch import launcher_name, launchers_for
+from mpigraft.launch import launcher_name, launchers_for, split_reason
 from mpigraft.request import CampaignSpec
 from mpigraft.selection.guest_variants import GuestVariants, Own, Skipped
 from mpigraft.selection.mpi import MpiSelection, select_mpis
@@ -219,9 +219,9 @@ def _refuse_unmet(
     """Raise MissingError for a transport or launcher that was named and that no MPI can use."""
     kinds = {c.launcher.kind if c.launcher else "own" for c in configurations}
     for name in map(launcher_name, spec.launcher):
-        reasons = [f"{label}: {why}" for label, why in skipped if label.endswith(f" by {name}")]
-        if name not in kinds and reasons:  # else it is a transport that is not there
-            raise MissingError.of("configuration-none", name=name, reasons="; ".join(reasons))
+        refused = [(label, why) for label, why in skipped if label.endswith(f" by {name}")]
+        if name not in kinds and refused:  # else it is a transport that is not there
+            raise _no_launcher(name, refused)
     met = {c.transport.name for c in configurations if c.transport}
     for name in spec.transport:
         if name in met:
@@ -230,6 +230,20 @@ def _refuse_unmet(
         raise MissingError.of(
             "transport-none", name=name, reasons="; ".join(reasons) or "unknown name"
         )
+
+
+def _no_launcher(name: str, refused: Sequence[Skipped]) -> MissingError:
+    """Make the error of a launcher that can start no MPI here: each reason once, with its MPIs."""
+    labels: dict[str, list[str]] = {}
+    for label, why in refused:
+        labels.setdefault(why, []).append(label.removesuffix(f" by {name}"))
+    every = len(labels) == 1
+    reasons = [
+        split_reason(why)[0] + ("" if every else f" ({', '.join(of)})")
+        for why, of in labels.items()
+    ]
+    error = MissingError.of("configuration-none", name=name, reasons="; ".join(reasons))
+    return error.amended(fix=split_reason(next(iter(labels)))[1]) if every else error
 
 
 def make_configuration(

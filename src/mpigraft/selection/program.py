@@ -81,9 +81,22 @@ def mpi_for_programs(
         best, why = min(fitting, key=lambda one: one[0].unfit)
         others = (_passed_over(one, no, by_itself, own) for one, no in refused)
         notes = (*broken_mpis(mpi_name, machine), *others)
-        return MpiSelection(best.mpi, why, best.rows, passed_over=notes, doubt=best.doubt)
+        other = _other_family(programs[0][0], own, best.mpi, machine)
+        doubt = "; ".join(filter(None, (other, best.doubt)))
+        return MpiSelection(best.mpi, why, best.rows, passed_over=notes, doubt=doubt)
     no = refuse_all([_refusal(mpi, no) for mpi, no in refused])
     raise no.amended(why=_two_abis(processes) or no.why)
+
+
+def _other_family(program: Path, own: Resolved | None, mpi: MpiInstall, machine: Machine) -> str:
+    """Say that the ranks get an MPI of another family than the one that the program finds."""
+    found = next((m for m in machine.mpis if own and _same(own.path, m.libmpi)), None)
+    if own is None or found is None or found.family is mpi.family:
+        return ""
+    finding = Finding.of(
+        "family-other", program=program.name, own=found.id, how=own.how, mpi=mpi.id
+    )
+    return f"{finding.message}; {finding.fix}"
 
 
 def _doubt(program: Path, named: Sequence[str], mpi: MpiInstall) -> str:

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.store.evidence_columns import flatten_evidence as flatten_evidence
     from mpigraft.store.evidence_columns import revive_evidence as revive_evidence
+    from mpigraft.store.file import refuse_unwritable as refuse_unwritable
     from mpigraft.store.reader import Store as Store
     from mpigraft.store.writer import Writer as Writer
 else:

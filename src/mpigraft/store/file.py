@@ -153,6 +153,17 @@ def translate_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def refuse_unwritable(folder: Path) -> None:
+    """Raise MissingError, as a writer does, where no file can be made; make nothing."""
+    place = folder.absolute()
+    with translate_errors(folder):
+        place = next(one for one in (place, *place.parents) if one.exists())
+        if not place.is_dir():
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+
+
 def store_files(folder: Path, suffix: str = SUFFIX) -> list[Path]:
     """Return the files of a store with that suffix; none of one that is not there. Raises
     MissingError for a folder that cannot be looked into: its results are not lost, and are not

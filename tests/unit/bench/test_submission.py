@@ -286,6 +286,7 @@ def test_each_job_of_a_chain_waits_for_the_one_before_of_its_share(
     assert "afterany" not in shown
     assert shows(shown, "1 more")
     assert shows(shown, "then 2 for each")
+    assert shows(shown, "6 jobs of 1 node", "at most 6 node-hours")
     mine = ("--", "--dependency=afterok:7")
     assert shows(said(capsys, site, *words, *mine), "slurm job 1, 2", "3, 4", "5, 6")
     scripts = (site / "scripts").read_text().split("#!/bin/sh\n")[1:]

@@ -119,7 +119,7 @@ def test_the_time_left_counts_launches_and_not_proofs(
 def test_a_plan_says_about_how_long_it_takes(planned: Campaign) -> None:
     line = campaign_plan_lines(planned)[1]
     # 18 launches and 2 proofs; 3 benchmarks x 21 sizes x 8 ms, and half as much again
-    assert shows(line, "55", "2.8 s")
+    assert shows(line, "55", "0.015 node-hours", "2.8 s")
     longer = replace(planned, spec=replace(planned.spec, rounds=600))
     assert shows(campaign_plan_lines(longer)[1], "83 minutes")
 
@@ -358,7 +358,7 @@ def test_no_command_has_an_option_of_the_tool_for_itself() -> None:
     ("words", "fix"),
     [
         (("compare", "--stor"), "--store"),
-        (("compare", "--unknown"), "mpigraft COMMAND --help"),
+        (("compare", "--unknown"), "mpigraft compare --help"),
     ],
 )
 def test_an_option_that_is_not_there_is_refused(

@@ -126,7 +126,8 @@ def test_parameter_files_are_not_blamed_for_what_a_node_lacks() -> None:
     (cause,) = named_causes(recorded(CASES[0]), NODES, whole=False)
     files = Finding.of("config-files", files="/etc/openmpi-mca-params.conf")
     lacks = Finding.of("node-lacks", nodes="n2", others="n1", libraries="/opt/libmpi.so")
-    for one in (cause, lacks):
+    full = Finding.of("shm-full", host="n1", free=0, size=64)  # and what fills /dev/shm
+    for one in (cause, lacks, full):
         assert error_from_findings(LaunchFailed, "mpich@5", (one, files)).fix == one.fix
 
 

@@ -25,6 +25,8 @@ def open_root(path: Path, architecture: str = "") -> Root:
         return FolderRoot(path)
     try:
         head = File.open(path).pread(512, 0)
+    except FileNotFoundError as error:
+        raise UsageError.of("image-absent", path=path) from error
     except (OSError, ValueError) as error:
         raise UsageError.of(
             "image-unreadable", path=path, reason=getattr(error, "strerror", error)
