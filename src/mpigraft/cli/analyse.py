@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 import typer
 
 from mpigraft.cli import bench, ladder
-from mpigraft.cli.common import DryRun, Json, find_nodes, option, out, store_of, tell
+from mpigraft.cli.common import DryRun, Full, Json, console, find_nodes, option, out, store_of, tell
 from mpigraft.cli.options import Here, Hostfile, Hosts, SshCommand, takes_request
 from mpigraft.core.errors import UsageError
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
@@ -61,6 +61,7 @@ def command(
     here: Here = False,
     dry_run: DryRun = False,
     as_json: Json = False,
+    full: Full = False,
 ) -> int:
     """Show how the all-to-alls of a recorded application differ from osu_alltoallv.
 
@@ -76,7 +77,7 @@ def command(
       mpigraft analyse solver.record --mpi mpich --transport ofi --transport ucx
       mpigraft analyse solver.record -o steps
     """
-    from mpigraft.report import exchange_lines, ladder_lines, phase_lines, steps_lines
+    from mpigraft.report import ladder_lines, steps_lines
     from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
     measuring = bool(asked.value.mpi or asked.value.transport)
@@ -88,8 +89,7 @@ def command(
     if measuring and not exchanges:
         raise UsageError.of("analyse-no-exchange", path=record)
     if not as_json and not dry_run:
-        out("\n".join(exchange_lines(file.provenance.program or str(record), exchanges)))
-        out("\n".join(["", *phase_lines(phases)]))
+        _show(file.provenance.program or str(record), exchanges, phases, full=full)
     measured: LadderKeys | None = None
     if measuring:
         from mpigraft.bench import JobPart
@@ -116,3 +116,14 @@ def command(
     elif measured:
         out("\n".join(["", *ladder_lines(measured)]))
     return 0
+
+
+def _show(
+    program: str, exchanges: Sequence[Exchange], phases: Sequence[Phase], *, full: bool
+) -> None:
+    from mpigraft.report import exchange_lines, exchange_screen, phase_lines, print_screen
+
+    if full:
+        out("\n".join([*exchange_lines(program, exchanges), "", *phase_lines(phases)]))
+    else:
+        print_screen(exchange_screen(program, exchanges, phases), console())

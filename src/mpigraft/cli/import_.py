@@ -138,7 +138,7 @@ def _profiles(files: list[Path]) -> list[Path]:
 def _show(paths: list[Path], *, as_json: bool) -> None:
     """Show reports of profilers, one after another; those of the ranks of one job, which have one
     name but for the rank, are one. Raises UsageError."""
-    from mpigraft.cli.profile import show_profile
+    from mpigraft.cli.profile import Form, show_profile
 
     jobs: dict[Path, list[Path]] = {}
     for path in paths:
@@ -150,7 +150,7 @@ def _show(paths: list[Path], *, as_json: bool) -> None:
     for number, job in enumerate(jobs.values()):
         if number:
             common.out("")
-        show_profile(*job, as_json=as_json)
+        show_profile(*job, form=Form(full=True, as_json=as_json))
 
 
 def _watched(files: Iterator[ImportedFile], total: int) -> Iterator[ImportedFile]:

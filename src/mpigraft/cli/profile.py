@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpigraft.cli import job
-from mpigraft.cli.common import DryRun, flag, option, out, tell
+from mpigraft.cli.common import DryRun, console, flag, option, out, tell
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 from mpigraft.request import Asked, RunSpec
@@ -85,6 +86,9 @@ def command(
     as_json: Annotated[
         bool, flag("Print a JSON document.", "--json", panel="Output", rare=True)
     ] = False,
+    full: Annotated[
+        bool, flag("Print every table, and all of it.", "--full", panel="Output", rare=True)
+    ] = False,
     asked: Asked[RunSpec],
     dry_run: DryRun = False,
 ) -> int:
@@ -105,7 +109,7 @@ def command(
             raise UsageError.of("profile-show-and-run", program=program[0])
         if show[1:]:
             raise UsageError.of("profile-show-one", paths=" and ".join(map(str, show)))
-        show_profile(show[0], output=output, html=html, top=top, as_json=as_json, world=world)
+        show_profile(show[0], output=output, html=html, form=Form(top, full, as_json), world=world)
         return 0
     if not program:
         raise UsageError.of("profile-nothing")
@@ -121,7 +125,7 @@ def command(
     if dry_run:
         return job.print_script(planned)
     code, profile = job.prove_and_collect(
-        planned, lambda folder, code: _collect(planned, folder, code, top)
+        planned, lambda folder, code: _collect(planned, folder, code, Form(top, full))
     )
     try:
         if profile:
@@ -137,11 +141,28 @@ def _tracing(*, waits: bool, sites: bool) -> tuple[str, ...]:
     return tuple(word for word, on in ((WAITS, waits), (SITES, sites)) if on)
 
 
-def _collect(planned: Job, folder: Path, code: int, top: int) -> Profile | None:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a profile is printed."""
+
+    top: int = 10
+    full: bool = False
+    as_json: bool = False
+
+    def show(self, profile: Profile, *, stderr: bool = False) -> None:
+        """Print one screen, or all of it."""
+        from mpigraft.report import print_screen, profile_lines, profile_screen
+
+        if not self.full:
+            print_screen(profile_screen(profile, self.top), console(stderr=stderr))
+            return
+        (tell if stderr else out)("\n".join(profile_lines(profile, self.top)))
+
+
+def _collect(planned: Job, folder: Path, code: int, form: Form) -> Profile | None:
     """Read what ranks counted and show it, if they did; the program's exit code is its own."""
     from dataclasses import replace
 
-    from mpigraft.report import profile_lines
     from mpigraft.trace import Counting, counted_profile, read_counts
 
     assert planned.tracing is not None
@@ -159,7 +180,7 @@ def _collect(planned: Job, folder: Path, code: int, top: int) -> Profile | None:
         tell(f"mpigraft: {no_return(folder, program) or missing}")
         return None
     found = replace(found, labels=_labels(planned))
-    tell("\n".join(profile_lines(found, top)))
+    form.show(found, stderr=True)
     return found
 
 
@@ -190,6 +211,8 @@ def _labels(planned: Job) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in rows if value)
 
 
+FORM = Form()
+
 # ------------------------------------------------------------------ files
 
 
@@ -198,23 +221,21 @@ def show_profile(
     *more: Path,
     output: Path | None = None,
     html: Path | None = None,
-    top: int = 10,
-    as_json: bool = False,
+    form: Form = FORM,
     world: int = 0,
 ) -> None:
     """Show a profile that was written, or another tool's report; `more` are those of other ranks.
     Raises UsageError."""
-    from mpigraft.report import profile_lines
     from mpigraft.trace import read_profile, render_profile
 
     read = read_profile(path, *more)
     profile = read.of_world(world) if world else read
     if profile is None:
         raise UsageError.of("profile-no-world", path=path, world=world, count=len(read.others))
-    if as_json:
+    if form.as_json:
         out(render_profile(profile))
     else:
-        out("\n".join(profile_lines(profile, top)))
+        form.show(profile)
     write_profile(profile, output, html)
 
 

@@ -48,11 +48,13 @@ if TYPE_CHECKING:
     from mpigraft.report.overtime.page import render_history as render_history
     from mpigraft.report.paper.figures import render_figures as render_figures
     from mpigraft.report.profile.exchanges import exchange_lines as exchange_lines
+    from mpigraft.report.profile.exchanges import exchange_screen as exchange_screen
     from mpigraft.report.profile.exchanges import phase_lines as phase_lines
     from mpigraft.report.profile.ladder import ladder_lines as ladder_lines
     from mpigraft.report.profile.ladder import steps_lines as steps_lines
     from mpigraft.report.profile.page import render_profile_page as render_profile_page
     from mpigraft.report.profile.text import profile_lines as profile_lines
+    from mpigraft.report.profile.text import profile_screen as profile_screen
     from mpigraft.report.screen import print_screen as print_screen
     from mpigraft.report.stack_check import StackCheckRow as StackCheckRow
     from mpigraft.report.stack_check import check_document as check_document

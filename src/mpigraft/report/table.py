@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mpigraft.core.model import Verdict
-from mpigraft.core.text import printable
+from mpigraft.core.text import WIDTH, columns, printable
 from mpigraft.report.markup import Html, foreign, table, table_row
 from mpigraft.report.wording import words
 
@@ -21,6 +22,7 @@ class Judged:
 
 Cell = str | int | Judged
 Signs = Mapping[Verdict, str]
+BELOW = 4  # spaces before the columns for which a line has no room
 Part = tuple[str, str]  # of a line on a terminal, and its style
 Line = list[Part]
 STYLES = {  # green and magenta differ for every kind of colour blindness; red and green do not
@@ -72,10 +74,14 @@ class Table:
         """Lay the table out for a terminal, a verdict in its colour. The caption is the caller's
         to say."""
         heads, *rows = self.padded(signs)
-        yield [("".join(heads), "dim")]
+        parts = _parts(heads)
+        for start, end in parts:
+            yield _line([(text, "dim") for text in heads], start, end)
         for cells, texts in zip(self.rows, rows, strict=True):
             styles = (STYLES[cell.verdict] if isinstance(cell, Judged) else "" for cell in cells)
-            yield [*zip(texts, styles, strict=True)]
+            line = [*zip(texts, styles, strict=True)]
+            for start, end in parts:
+                yield _line(line, start, end)
 
     def html(self, class_: str) -> Html:
         """Lay the table out for a page."""
@@ -85,7 +91,22 @@ class Table:
 
     def lines(self) -> list[str]:
         """Lay the table out as plain text, heads first."""
-        return ["".join(texts).rstrip() for texts in self.padded()]
+        return ["".join(text for text, _ in line).rstrip() for line in self.styled()]
+
+
+def _parts(heads: Sequence[str]) -> list[tuple[int, int]]:
+    """Cut a row into lines, all columns in one where they fit or nobody said how many do."""
+    width, starts, used = columns(), [0], 0
+    for place, head in enumerate(heads):
+        if width < WIDTH and place > starts[-1] and used + len(head) > width:
+            starts.append(place)
+            used = BELOW
+        used += len(head)
+    return [*itertools.pairwise([*starts, len(heads)])]
+
+
+def _line(parts: Line, start: int, end: int) -> Line:
+    return [*([(" " * BELOW, "")] if start else ()), *parts[start:end]]
 
 
 def list_rows(

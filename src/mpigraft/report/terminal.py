@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, CellGroup, Comparison, Origin, Verdict, shared_reason
-from mpigraft.core.text import printable
+from mpigraft.core.text import WIDTH, printable
 from mpigraft.report import answer, looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
@@ -184,19 +184,20 @@ def _overview(
     say(console, _absolute(section.baseline, baseline))
     sizes = section.sizes
     wide = len(sizes) <= STRIP
+    column = NAME if console.width >= WIDTH else max(NAME - WIDTH + console.width, 0)
     ruler = _ruler(sizes) if wide else ""
     margin = f", margin {numbers.percent(section.noise.margin)}" if section.noise else ""
-    print_line(console, (f"{'':{NAME}} {ruler:<{STRIP}}   ratio{margin}", "dim"))
+    print_line(console, (f"{'':{column}} {ruler:<{STRIP}}   ratio{margin}", "dim"))
     for group in section.groups:
         name = printable(group.configuration)
-        if len(name) > NAME:  # a long name has a line of its own, never cut
+        if len(name) > column:  # a long name has a line of its own, never cut
             print_line(console, name)
             name = ""
         strip = _strip(group, sizes, signs) if wide else _counts(group, signs)
         whole = f"{signs[group.curve]} {numbers.ratio(group.pooled):>5}"
         if group.pooled_low is not None:
             whole += f" {numbers.interval(group.pooled_low, group.pooled_high)}"
-        print_line(console, f"{name:<{NAME}} ", strip, " ", (whole, STYLES[group.curve]))
+        print_line(console, f"{name:<{column}} ", strip, " ", (whole, STYLES[group.curve]))
     for note in () if alike else words.curve_notes(section.groups):
         say(console, note, "dim")
     if unlike := words.unlike_sizes(section.groups):

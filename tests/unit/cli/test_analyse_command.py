@@ -34,7 +34,15 @@ def analyse(*words: object) -> int:
 
 def test_the_table_and_the_document(solver: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert analyse(solver) == 0
-    assert shows(capsys.readouterr().out, "Alltoallv", "4")
+    lines = capsys.readouterr().out.splitlines()
+    assert shows(lines, "Alltoallv on 4")
+    assert shows(" ".join(lines[:3]), "unlike osu_alltoallv", "empty blocks", "late")
+    assert len(lines) <= 24
+    assert shows(lines[-1], "--full", "1 phase")
+    assert analyse(solver, "--full") == 0
+    whole = capsys.readouterr().out.splitlines()
+    assert shows(whole, "skew", "bytes of the rank that sends")
+    assert shows(whole, "0 to the end")
     assert analyse(solver, "--json") == 0
     document = json.loads(capsys.readouterr().out)
     jsonschema.validate(document, SCHEMA)

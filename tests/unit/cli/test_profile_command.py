@@ -33,6 +33,21 @@ def test_a_report_is_shown_by_either_command(words: tuple[str, ...], capsys: Cap
     assert document["profile"]["source"] == "mpiP 3.4.1"
 
 
+def test_a_profile_is_one_screen(tmp_path: Path, capsys: Captured) -> None:
+    kept = tmp_path / "kept.json"
+    kept.write_text(render_profile(a_profile(4)))
+    assert run("profile", "--show", kept) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert " % MPI" in lines[0]
+    assert len(lines) <= 30
+    assert not shows(lines[:-1], "sizes of messages")
+    assert shows(lines[-1], "--full", "sizes of messages", "pairs of ranks")
+    assert run("profile", "--show", kept, "--full") == 0
+    full = capsys.readouterr().out.splitlines()
+    assert full[0] == lines[0]
+    assert shows(full, "sizes of messages")
+
+
 def test_several_reports_follow_one_another(capsys: Captured) -> None:
     assert run("import", MPIP, IPM) == 0
     shown = capsys.readouterr().out

@@ -16,13 +16,13 @@ HEADS = ("step", "ratio", "95 %", "change", "95 %", "p", "")
 
 
 def ladder_lines(document: Mapping[str, Any]) -> list[str]:
-    """List a table for each configuration against the baseline, and which steps move its ratio."""
+    """List a table for each configuration against the baseline, and first which steps move it."""
     lines: list[str] = []
     for name, rows in groupby(document["steps"], key=lambda row: str(row["configuration"])):
         every = [*rows]
         rows_of = table("", HEADS, map(_row, every))
-        lines += [f"{name} over {document['baseline']}: time in Alltoallv", ""]
-        lines += [*rows_of.lines(), "", _answer(every), ""]
+        lines += [_answer(every), "", f"{name} over {document['baseline']}: time in Alltoallv"]
+        lines += [*rows_of.lines(), ""]
     if not lines:
         return ["one configuration has values: there is no ratio"]
     return [*lines, "A ratio below 1: faster than the baseline. change: this ratio over that of "

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from mpigraft.core.env import redact
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.numbers import counted, number
-from mpigraft.core.text import WIDTH, fold, join_some, printable
-from mpigraft.report.table import Column, Table
+from mpigraft.core.text import columns, fold, join_some, printable
+from mpigraft.report.screen import LINES, Screen, folded
+from mpigraft.report.table import Column, Line, Table
 from mpigraft.trace import OWN, PeerTraffic, Profile, RankUse, Routine
 
 NAMED = 3  # routines in the first line
@@ -17,6 +19,7 @@ SIZED, CLASSES = 5, 6  # routines with a table of sizes, and rows of each
 LONGEST = 22  # letters of a routine in a table
 SHOWN = 8  # ranks and hosts that a line names
 NONE = "-"
+ROUTINES, WAITS = "routines of MPI", "waiting for others apart from moving data"
 
 
 def table(
@@ -24,8 +27,8 @@ def table(
 ) -> Table:
     """Make a table with one space between columns, so that it fits 80; the first `left` columns
     are set to the left."""
-    columns = (Column(head, right=k >= left) for k, head in enumerate(heads))
-    return Table(caption, tuple(columns), tuple(rows), before=1)
+    every = (Column(head, right=k >= left) for k, head in enumerate(heads))
+    return Table(caption, tuple(every), tuple(rows), before=1)
 
 
 def headline(profile: Profile, width: int = 0) -> str:
@@ -46,9 +49,29 @@ def headline(profile: Profile, width: int = 0) -> str:
     return f"{text}: {', '.join(shown)}" if shown else text
 
 
+def profile_screen(profile: Profile, top: int = 10) -> Screen:
+    """Describe a profile in one screen: its first line, its longest routines, and waits where they
+    were measured; what else there is by name."""
+    answer, *about = map(redact, [headline(profile, columns()), *_about(profile)])
+    every = [*tables(profile, top)]
+    shown = [one for one in every if one.caption.startswith((ROUTINES, WAITS))]
+    rows: list[Line] = [[(line, "")] for line in about]
+    for one in shown:
+        lines = [*one.styled()]
+        if len(rows) + len(lines) + 2 <= LINES or one is shown[0]:
+            rows += [[], *folded(one.caption, columns(), "bold"), *lines]
+    hidden = [one.caption.partition(",")[0] for one in every if one not in shown]
+    if profile.sites:
+        sites = [*_sites(profile, top)]
+        room = max(LINES - len(rows), SIZED)
+        rows += [[], *([(line, "")] for line in sites[:room])]
+        hidden += ["call sites"] if len(sites) > room else []
+    return Screen([answer], rows, rest=[f"--full: {', '.join(hidden)}"] if hidden else [])
+
+
 def profile_lines(profile: Profile, top: int = 10) -> list[str]:
     """Return all of a profile; of each table the `top` rows."""
-    lines = [headline(profile, WIDTH), *_about(profile)]
+    lines = [headline(profile, columns()), *_about(profile)]
     for one in tables(profile, top):
         lines += ["", one.caption, *one.lines()]
     if profile.sites:
@@ -114,7 +137,7 @@ def _routines(profile: Profile, routines: list[Routine], total: int) -> Table:
         rows.append((_name(one.name), share, *routine_figures(one)))
     heads = ("routine", "run time", "min", "avg", "max", "imbal", "calls", "bytes", "mean")
     more = f", {len(routines)} of {total}" if len(routines) < total else ""
-    return table(f"routines of MPI{more}: share of run time, time of a rank", heads, rows)
+    return table(f"{ROUTINES}{more}: share of run time, time of a rank", heads, rows)
 
 
 def routine_figures(one: Routine) -> tuple[str, ...]:
@@ -139,7 +162,7 @@ def _waits(profile: Profile, routines: list[Routine]) -> Table:
         shares = (profile.share(waited), profile.share(moved))
         rows.append((_name(one.name), *map(percent, shares), part))
     heads = ("routine", "waiting", "moving", "waiting of its time")
-    return table("waiting for others apart from moving data", heads, rows)
+    return table(WAITS, heads, rows)
 
 
 def _sizes(routines: list[Routine]) -> Table:
