@@ -159,11 +159,11 @@ def tell_step(machine: MachineFacts) -> None:
 
 
 def default_store() -> Path:
-    """Name the folder of results without --store: $MPIGRAFT_HOME/results, else XDG's."""
-    if home := os.environ.get("MPIGRAFT_HOME"):
-        return Path(home) / "results"
-    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local/share")
-    return Path(data) / "mpigraft" / "results"
+    """Name the folder of results without --store: $MPIGRAFT_HOME/results, else XDG's. Raises
+    MissingError for a user without a home folder."""
+    from mpigraft.core.cache import folders
+
+    return folders().data / "results"
 
 
 def store_of(ctx: typer.Context) -> Store:

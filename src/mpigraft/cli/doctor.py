@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
@@ -57,7 +58,8 @@ def command(ctx: typer.Context, as_json: Json = False) -> None:
     if as_json:
         out(document(**DoctorDocument(ok=ok, answer=answer, checks=checks)))
     else:
-        out("\n".join([answer, "", *_lines(checks)]))
+        width = min(100, shutil.get_terminal_size((80, 24)).columns)
+        out("\n".join([*fold(answer, width=width), "", *_lines(checks, width)]))
     if not ok:
         raise typer.Exit(CheckFailed.exit_code)
 
@@ -73,12 +75,12 @@ def _answer(checks: Sequence[CheckResult]) -> str:
     return f"mpigraft works here: all {len(checks)} checks passed."
 
 
-def _lines(checks: Sequence[CheckResult]) -> Iterator[str]:
+def _lines(checks: Sequence[CheckResult], width: int) -> Iterator[str]:
     """Write a row for each check, then what to do about those that are not ok."""
-    width = max(len(one.name) for one in checks) + 2
+    column = 9 + max(len(one.name) for one in checks) + 2
     for one in checks:
         label = f"{WORDS[one.level]:9}{one.name}"
-        yield from labelled(label, one.message, column=9 + width)
+        yield from labelled(label, one.message, width, column)
     if any(one.level is not Level.INFO for one in checks):
         yield from ("", "What to do:")
     for one in checks:
@@ -86,9 +88,9 @@ def _lines(checks: Sequence[CheckResult]) -> Iterator[str]:
         for found in problems:
             what = found.message if len(problems) > 1 else ""  # else it is in the row
             text = "; ".join(filter(None, (what, found.why, found.fix)))
-            yield from fold(text, f"  {one.name}: ", 4)
+            yield from fold(text, f"  {one.name}: ", 4, width)
             for line in found.evidence:
-                yield from fold(line, "    ", 6)
+                yield from fold(line, "    ", 6, width)
 
 
 def _checks(machine: Machine, store: Path) -> Iterator[CheckResult]:

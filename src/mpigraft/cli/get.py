@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -98,10 +99,11 @@ def _list(wheels: Path | None, *, as_json: bool) -> None:
     if as_json:
         out(document(**OffersDocument(mpis=offers)))
     else:
-        out("\n".join(_offer_lines(offers, wheels)))
+        columns = min(100, shutil.get_terminal_size((80, 24)).columns)
+        out("\n".join(_offer_lines(offers, wheels, columns)))
 
 
-def _offer_lines(offers: Sequence[FetchOffer], wheels: Path | None) -> Iterator[str]:
+def _offer_lines(offers: Sequence[FetchOffer], wheels: Path | None, columns: int) -> Iterator[str]:
     """Write a row for each MPI: where it is, or the command that fetches it."""
     yield f"{sum(bool(one.prefix) for one in offers)} of {len(offers)} MPIs were fetched."
     yield ""
@@ -114,7 +116,7 @@ def _offer_lines(offers: Sequence[FetchOffer], wheels: Path | None) -> Iterator[
             text = f"{one.prefix}{'' if one.tested else ' (not a tested version)'}"
         elif not one.runs_here:
             text = "is not made for this architecture"
-        yield from fold(text, f"{'here' if one.prefix else '':6}{name:{width}}", 6 + width)
+        yield from fold(text, f"{'here' if one.prefix else '':6}{name:{width}}", 6 + width, columns)
 
 
 def _fetch(family: Family, version: str, wheels: Path | None, *, openmp: bool) -> Path:

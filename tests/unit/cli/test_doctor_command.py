@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from mpigraft.cli.main import run_command
 from mpigraft.core.storage import existing, free_mib
 from mpigraft.native import loading
 from mpigraft.native.programs import PREBUILT
 from tests.builders.commands import Run
-from tests.builders.messages import shows
+from tests.builders.messages import matches, shows
 
 MACHINE = os.uname().machine
 NODES = "null zero random urandom"
@@ -104,6 +105,29 @@ def test_a_broken_engine_and_a_missing_home_are_rows(tmp_path: Path) -> None:
     assert shows(problem(document, "engines")["why"], "no storage")
     ended, document = doctor(tmp_path, MPIGRAFT_HOME="/dev/null/home")
     assert (ended, problem(document, "home")["code"]) == (1, "doctor-unwritable")
+
+
+def test_a_user_without_a_home_folder_gets_the_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nobody() -> Path:
+        raise RuntimeError
+
+    for name in ("MPIGRAFT_HOME", "MPIGRAFT_STORE", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", nobody)
+    for words in (["doctor"], ["results", "list"], ["get", "--list"]):
+        assert run_command(words) == 3
+        assert matches(capsys.readouterr().err, "home-missing")
+
+
+def test_a_narrow_terminal_is_not_exceeded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in (["doctor"], ["get", "--list"]):
+        assert run_command(words) == 0
+        assert max(len(one) for one in capsys.readouterr().out.splitlines() if "/" not in one) <= 60
 
 
 @pytest.fixture
