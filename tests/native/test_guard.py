@@ -31,7 +31,10 @@ def guard_program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         shutil.copy2(programs / GUARD, copy)
         return copy
     return compile_c(
-        SOURCES / "start/guard.c", tmp_path_factory.mktemp("guard") / "guard", *SANITIZED
+        SOURCES / "start/guard.c",
+        tmp_path_factory.mktemp("guard") / "guard",
+        SOURCES / "start/sweep.c",
+        *SANITIZED,
     )
 
 

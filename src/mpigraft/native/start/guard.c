@@ -8,7 +8,8 @@
  * it from both might take the second for a demand to end at once. What the program leaves gets
  * SIGTERM, and what is there after the grace SIGKILL; a helper of srun, which then ends the
  * ranks on other nodes, is killed last. SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT
- * are passed on to the program. Exit status: the program's; 128 + n if signal n ended it or was
+ * are passed on to the program. What a launch left in /dev/shm and TMPDIR that ended with a failure,
+ * or whose guard was killed with it, is removed (sweep.c). Exit status: the program's; 128 + n if signal n ended it or was
  * passed on; 124 past the limit; 126 or 127 if it cannot be started; 2 for bad usage.
  */
 #include <ctype.h>
@@ -25,6 +26,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "sweep.h"
 
 enum { USAGE = 2, LIMIT_PASSED = 124, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
@@ -272,6 +275,7 @@ static int watch(struct guarded *g, const sigset_t *watched, int parent_died)
 {
     double deadline = now() + g->limit;
     for (;;) {
+        renew_launch();
         reap(g);
         if (g->ended)
             return end_all(g, SIGTERM), exit_code(g);
@@ -358,5 +362,8 @@ int main(int argc, char **argv)
         return 128 + SIGTERM;
     }
     start(&g, argv + i + 1, &before);
-    return watch(&g, &watched, parent_died);
+    begin_launch(g.child);
+    int code = watch(&g, &watched, parent_died);
+    end_launch(code != 0);
+    return code;
 }
