@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from mpigraft.analysis.grouping import OVERLAP, Series, SeriesTable
@@ -23,7 +23,7 @@ from mpigraft.core.model import (
     metric_name,
     shared_reason,
 )
-from mpigraft.core.numbers import round_numbers, size_span
+from mpigraft.core.numbers import plural, round_numbers, size_span
 
 SPAN = 3  # more sizes in a row are given by their ends
 LINES = 12  # in a summary; the tables have the rest
@@ -52,10 +52,10 @@ def findings(
             continue  # values of 0 are gaps of it, and the latency of the same call has the others
         for key, label in labels.items():
             rounds = due.get((label, series_key.layout), campaign.rounds)
-            missing = ["all values"]
+            missing = ["in any round"]
             if key in series.logs:
                 missing = list(_gaps(series, key, baseline, campaign, rounds))
-            gaps[label] |= dict.fromkeys(f"{_series_name(series_key)}: {gap}" for gap in missing)
+            gaps[label] |= dict.fromkeys(f"{_series_name(series_key)} {gap}" for gap in missing)
     for label, clauses in sorted(gaps.items()):
         if clauses:
             yield Finding.of("values-missing", label=label, gaps="; ".join(clauses))
@@ -89,23 +89,26 @@ def _gaps(
     with values of some sizes only."""
     others = series.logs if key == baseline else series.logs.keys() & {baseline}
     if sizes := set().union(*map(series.sizes_of, others)) - series.sizes_of(key):
-        yield f"sizes {listed_sizes(sizes, series.sizes)}"
+        yield f"at sizes {listed_sizes(sizes, series.sizes)}"
     if campaign.origin is not Origin.RUN:
         return
     present = ~np.isnan(series.logs[key])
     rounds = np.array([block.round for block in series.blocks])
     empty = set(range(due)) - set(rounds[present.any(axis=(0, 2))].tolist())
     if empty:
-        yield f"rounds {', '.join(round_numbers(empty))} of {due}"
+        yield f"in {_rounds(empty)} of {due}"
     measured = present.any(axis=(0, 1))
     for replica, launched in enumerate(present):
         some = launched.any(axis=1)
         if replica and some.any() and (single := set(rounds[~some].tolist()) - empty):
-            yield f"second launch of rounds {', '.join(round_numbers(single))}"
+            yield f"of the second launch in {_rounds(single)}"
         partial = some & ~launched[:, measured].all(axis=1)
         if partial.any():
-            some_sizes = round_numbers(set(rounds[partial].tolist()))
-            yield f"some sizes in rounds {', '.join(some_sizes)}"
+            yield f"at some sizes in {_rounds(set(rounds[partial].tolist()))}"
+
+
+def _rounds(numbers: Set[int]) -> str:
+    return f"{plural(len(numbers), 'round')} {', '.join(round_numbers(numbers))}"
 
 
 def listed_sizes(missing: set[int], every: Sequence[int]) -> str:

@@ -16,6 +16,7 @@ from mpigraft.cli.common import console
 from mpigraft.core import env
 from mpigraft.core.model import Configuration, Evidence, Layout, Level, Look, ProofStatus
 from mpigraft.core.numbers import counted, duration
+from mpigraft.report import lanes
 
 
 def make_bar(*columns: ProgressColumn, transient: bool = False) -> Bar:
@@ -55,7 +56,9 @@ class Progress:
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
         proven = any(one.standing is ProofStatus.PROVEN for one in evidence.proof)
         mark = "FAILED" if not evidence.ok else "proven" if proven else "nothing to prove"
-        self._say(f"  {mark}: {configuration.id} {layout.key}: {evidence.ran or 'nothing ran'}")
+        self._say(
+            f"  {mark}: {configuration.id} {layout.key}: {lanes(evidence.ran) or 'nothing ran'}"
+        )
         for finding in evidence.findings:
             if finding.level is Level.ERROR:
                 self._say(f"    {finding.code}: {finding.message}")

@@ -155,12 +155,13 @@ def over_notes(tables: Sequence[NodesTable]) -> Iterator[str]:
         yield f"{SINGLE} a single run"
     whole = any(table.common is None for table in tables)
     if any(row.what == CURVE for row in rows):
-        yield f"{CURVE}: {'mean' if whole else 'verdict'} over all sizes"
+        yield f"{CURVE}: {'geometric mean' if whole else 'verdict'} over all sizes"
     spans = dict.fromkeys(t.common for t in tables if t.common is not None)
-    if named := [numbers.size_span(sizes) for sizes in spans if sizes]:
-        yield f"{', '.join(named)}: mean over the sizes of all columns"
+    for sizes in filter(None, spans):
+        count = numbers.counted(len(sizes), "size")
+        yield f"{numbers.size_span(sizes)}: geometric mean over the {count} that every column has"
     if () in spans:
-        yield "no mean where no size is in all columns"
+        yield "no mean where the columns have no size in common"
 
 
 def _label(name: str, size: int) -> str:

@@ -103,7 +103,7 @@ def text(head: CampaignSummary, rows: list[ConfigurationSummary]) -> list[str]:
             "",
             *fold(c["id"] + ("  (baseline)" if c["baseline"] else "")),
             *_row("  requested", c["requested"]),
-            *_row("  ran", c["ran"]),
+            *_row("  ran", words.lanes(c["ran"])),
             *_row("  buffers", c["buffers"]),
             *_row("  layouts", ", ".join(c["layouts"])),
             *_row("  launches", states),

@@ -34,10 +34,10 @@ def test_missing_sizes_and_rounds_are_named_and_never_filled() -> None:
     assert codes(comparison.findings) == ["values-missing"] * 3
     base, k0, k1 = (f.message for f in comparison.findings)
     here = "native:latency (1x2)"
-    assert shows(base, "mpi@base", here, "sizes 512", here, "second launch of rounds 8")
+    assert shows(base, "mpi@base", here, "sizes 512", here, "second launch in round 8")
     assert shows(k0, "mpi@k0", here, "sizes 64")
-    assert shows(k1, "rounds 4 of 8")
-    assert "some sizes in rounds 6" in k1
+    assert shows(k1, "round 4 of 8")
+    assert shows(k1, "some sizes in round 6")
     # Sizes without all rounds stay out of the pooled ratio, so its rounds are like each other.
     assert second.pooled == pytest.approx(
         math.exp(math.log(0.5) + np.median([SPREAD[n % 6] for n in (0, 1, 2, 4, 5, 6, 7)]))
@@ -79,7 +79,7 @@ def test_a_configuration_without_values_is_named() -> None:
     comparison = compare(CAMPAIGN, arms("k0", "k9"), campaign(around(0.5)))
     assert [g.configuration for g in comparison.groups] == ["mpi@k0"]
     assert [f.message for f in comparison.findings] == [
-        "mpi@k9 lacks native:latency (1x2): all values"
+        "mpi@k9 has no value of native:latency (1x2) in any round"
     ]
 
 
@@ -146,7 +146,7 @@ def test_two_metrics_of_one_measurement_lack_a_size_once() -> None:
     rows = lacking(rows, lambda r: r.size == 64)
     rates = [r._replace(metric="message_rate", value=r.value / r.size) for r in rows]
     (finding,) = (f for f in compared([*rows, *rates]).findings if f.code == "values-missing")
-    assert matches(finding, "values-missing", gaps="osu:mbw_mr (1x2): sizes 64", label="mpi@k0")
+    assert matches(finding, "values-missing", gaps="osu:mbw_mr (1x2) at sizes 64", label="mpi@k0")
 
 
 def test_an_empty_campaign_is_an_error_with_a_fix() -> None:

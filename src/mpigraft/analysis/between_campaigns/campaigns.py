@@ -336,7 +336,7 @@ def _missing_sizes(
         sizes = having.series[key].sizes
         if missing := set(sizes).difference(lacking.series[key].sizes):
             listed = summary.listed_sizes(missing, sizes)
-            yield f"{key.benchmark} ({key.layout}): sizes {listed}"
+            yield f"{key.benchmark} ({key.layout}) at sizes {listed}"
 
 
 def _too_few(old: Measured, new: Measured, rounds: int) -> Finding:

@@ -40,6 +40,7 @@ WIDEST = 40  # campaigns of a strip; of more, the last ones
 SHOWN = 8
 LEAST_P = 1e-9  # what is less likely is not known so well
 MARGIN = math.log1p(0.03)  # a line that is slower by less has not changed
+ALONE = "one campaign: a second shows whether it changed"
 HALF = math.log(1.5)  # of a strip: half of its height, up and down from the first campaign
 
 
@@ -194,12 +195,13 @@ def history_lines(data: History, bars: str = BARS) -> Iterator[str]:
 def _line(line: HistoryLine, bars: str) -> Iterator[str]:
     first, last = line.points[0].level, line.points[-1].level
     one = len(line.points) == 1  # nothing to hold it against
-    ratio = "" if one else f", now {numbers.ratio(math.exp(last - first))}x the first"
+    ratio = f", now {numbers.ratio(math.exp(last - first))}x the first"
     ends = [numbers.number(line.points[place].value) for place in ((0,) if one else (0, -1))]
     values = f"{' to '.join(ends)} {line.unit}"
     yield from fold(line.key.configuration, "  ", 4)
     count = numbers.counted(len(line.points), "campaign")
-    yield from fold(f"{strip(line, bars)}  {count}, {values}{ratio}", "    ", 4)
+    text = f"{values}, {ALONE}" if one else f"{count}, {values}{ratio}"
+    yield from fold(f"{strip(line, bars)}  {text}", "    ", 4)
     for shift in line.shifts:
         point = line.points[shift.index]
         word = "slower" if shift.slower else "faster"

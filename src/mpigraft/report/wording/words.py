@@ -166,6 +166,17 @@ def curve_notes(groups: Sequence[CellGroup]) -> list[str]:
     return [f"{join_some(list(own), NAMED, ', ')}: {note}" for note, own in names.items()]
 
 
+def lanes(ran: str) -> str:
+    """`p2p ucx, collective ucx; nothing shows what carried one-sided`: of a label of lanes, what is
+    known first."""
+    parts = ran.split(", ")
+    unknown = [kind for part in parts if (kind := part.removesuffix(" not known")) != part]
+    known = [part for part in parts if not part.endswith(" not known")]
+    if not unknown or not known:
+        return ran
+    return f"{', '.join(known)}; nothing shows what carried {' or '.join(unknown)}"
+
+
 def unlike_sizes(groups: Sequence[CellGroup]) -> str:
     """Say which ratios of curves that are shown together lack sizes, and give those of all over
     the sizes that all have; empty where none lacks one."""
