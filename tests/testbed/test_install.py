@@ -1,18 +1,25 @@
-"""What `make dist` makes, on bare Debians: an ordinary user in an empty home, without a network."""
+"""What `make dist` makes, on bare Debians: an ordinary user in an empty home, without a network.
+And on nodes of Slurm that see the installation on a shared folder, and nothing else."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from mpigraft.core.model import Family, LaunchState
 from mpigraft.core.process.command import run_command
 from mpigraft.native.programs import PREBUILT
+from mpigraft.store import Store
 from testbed import rootfs
+from testbed.cluster import Cluster, until
 from testbed.rootfs import Root
+from testbed.slurm import Slurm
 
 PROJECT = rootfs.PROJECT
 FOLDER = "/opt/a folder"
@@ -61,6 +68,7 @@ def test_what_is_handed_out_works_without_a_network(
             f"cd '{FOLDER}' && sha256sum --check --quiet SHA256SUMS",
             f"python3 '{FOLDER}/mpigraft.pyz' --version",
             f"python3 '{FOLDER}/mpigraft.pyz' discover",
+            f"python3 '{FOLDER}/mpigraft.pyz' doctor",
             f"tar -xf '{FOLDER}'/mpigraft-*-wheelhouse.tar && python3 -m venv 'an env'",
             "'an env/bin/pip' install --no-index --find-links mpigraft-*-wheelhouse mpigraft",
             "'an env/bin/mpigraft' discover",
@@ -70,3 +78,59 @@ def test_what_is_handed_out_works_without_a_network(
             assert done.ok, f"{command}: exit {done.code}\n{done.text()}"
     finally:
         root.close()
+
+
+CAMPAIGN = """
+name = "shared"
+mpi = ["openmpi@5"]
+transport = ["ofi-tcp"]
+benchmark = ["latency"]
+layout = ["2x1-none"]
+max = 8
+ms_per_size = 1
+rounds = 2
+"""
+
+
+@pytest.mark.long
+@pytest.mark.testbed
+@pytest.mark.mpi
+@pytest.mark.root
+def test_nodes_need_the_installation_on_a_shared_folder_alone(
+    made: Path, clusters: Callable[..., Cluster], slurms_here: None, mpis: Mapping[Family, Path]
+) -> None:
+    with clusters(2) as cluster, Slurm(cluster) as slurm:
+        shared = cluster.shared
+        root, home, results = (shared / name for name in ("apps", "home", "results"))
+        fetched = mpis[Family.OPENMPI]
+        shutil.copytree(fetched, home / "mpi" / fetched.name, symlinks=True)
+        environment = {
+            **slurm.environ, "HOME": str(home), "MPIGRAFT_HOME": str(home),
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        }  # fmt: skip
+
+        def run(*words: object) -> str:
+            done = run_command([*map(str, words)], env=environment, cwd=shared, limit_s=300)
+            assert done.ok, done.text()
+            return done.text()
+
+        (wheelhouse,) = made.glob("*-wheelhouse.tar")
+        run("tar", "--extract", "--warning=no-timestamp", "--file", wheelhouse)
+        run(cluster.python, "-m", "venv", root)
+        run(root / "bin/pip", "install", "--quiet", "--no-index", "--find-links",
+            shared / wheelhouse.stem, "mpigraft")  # fmt: skip
+        for node in cluster.nodes:
+            hidden = {PROJECT, Path.home(), Path(sys.base_prefix), Path("/opt")} - {Path("/usr")}
+            for place in (place for place in hidden if not shared.is_relative_to(place)):
+                cluster.said(node, "mount", "-t", "tmpfs", "none", place)
+        mpigraft = root / "bin/mpigraft"
+        doctor = json.loads(run("srun", "-N1", mpigraft, "doctor", "--json"))
+        assert doctor["ok"], doctor["answer"]
+        (shared / "campaign.toml").write_text(CAMPAIGN)
+        run(mpigraft, "--store", results, "submit", "campaign.toml", "--nodes", 2, "--time", "10m")
+        until(lambda: not run("squeue", "--noheader"), "the job's end", patience_s=180)
+        printed = "".join(path.read_text() for path in results.rglob("*.out"))
+        store = Store(results)
+        assert store.campaigns(), printed
+        states = [one.state for one in store.launches(store.campaigns()[0].id)]
+        assert states == [LaunchState.OK] * 4, printed
