@@ -19,7 +19,7 @@ ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
 $(VENV)/.runtime: dead
 endif
 
-.PHONY: help demo ready study test test-long lint setup natives wheel dist dist-check lock clean dead
+.PHONY: help demo docs ready study test test-long lint setup natives wheel dist dist-check lock clean dead
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -60,6 +60,12 @@ lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >$(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
+
+docs: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
+docs: $(VENV)/.runtime ## the documentation as pages, into build/docs; warnings and dead links are errors
+	@tools/setup other $(TEST_CACHE)/docs requirements-docs.txt
+	@$(TEST_CACHE)/docs/bin/sphinx-build -q -W -n --keep-going -c docs -d build/.doctrees -b html . build/docs
+	@echo '<meta http-equiv="refresh" content="0; url=docs/README.html">' >build/docs/index.html
 
 setup: $(VENV)/.package $(OWN) ## .venv/bin/mpigraft with its C programs, ready to run
 	@:

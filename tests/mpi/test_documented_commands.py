@@ -3,6 +3,8 @@ user's."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,3 +50,13 @@ def test_documented_commands_end_well(
         if done.returncode or not (done.stdout or "-o" in line):
             failed[line] = done.stderr
     assert failed == {}
+
+
+def test_the_pages_build_without_a_warning(cache_folder: Path) -> None:
+    """Dead links and anchors are warnings."""
+    environ = {**os.environ, "MPIGRAFT_CI_CACHE": str(cache_folder)}
+    done = subprocess.run(
+        ["make", "-s", "docs"], cwd=ROOT, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (ROOT / "build/docs/docs/tutorials/first-comparison.html").is_file()

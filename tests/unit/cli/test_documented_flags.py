@@ -79,6 +79,8 @@ FILES = {
     "OFI": "archer2/OFI", "UCX": "archer2/UCX", "results": "archer2",
     "cray/latency.txt": "olivia/2026-cray-mpich-9.1.0.latency.txt",
     "eessi/latency.txt": "olivia/2026-eessi-2025.06-openmpi-5.0.3.latency.txt",
+    "vendor.txt": "olivia/2025-cray-mpich-8.1.32.latency.txt",
+    "mine.txt": "olivia/2025-eessi-2023.06-openmpi-4.1.6.latency.txt",
     "perflogs/eessi.log": "reframe/eessi.log", "app.8.253.1.mpiP": "profiles/driver.mpiP",
     "slurm-4711.out": "profiles/craypat_lite.txt",
 }  # fmt: skip
