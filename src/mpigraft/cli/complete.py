@@ -27,7 +27,7 @@ BASH = """\
 _mpigraft() {
     local IFS=$'\\n'
     COMPREPLY=($(
-        export _MPIGRAFT_COMPLETE="${COMP_LINE:0:COMP_POINT}" _MPIGRAFT_BREAKS="$COMP_WORDBREAKS"
+        export _MPIGRAFT_COMPLETE="${COMP_LINE:0:$COMP_POINT}" _MPIGRAFT_BREAKS="$COMP_WORDBREAKS"
         "${1/#\\~/$HOME}" 2>/dev/null </dev/null
     ))
     case "${COMPREPLY[*]}" in *[=:/]) compopt -o nospace 2>/dev/null ;; esac
