@@ -23,7 +23,7 @@ from functools import partial
 from mpigraft.analysis import completion, summary
 from mpigraft.analysis.curve_comparison import JointTest, Limits
 from mpigraft.analysis.curves import PairedCurve
-from mpigraft.analysis.disturbance import undisturbed, withhold_verdicts
+from mpigraft.analysis.disturbance import slow_downs, withhold_verdicts
 from mpigraft.analysis.grouping import SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import called_curves, campaign_looks, due_looks, looks_taken
 from mpigraft.analysis.multiplicity import adjusted_p, repeated_metric
@@ -116,12 +116,14 @@ def judge_campaign(
     """Compare as `compare` does, and withhold verdicts for which the campaign is too noisy."""
 
     def again(values: Sequence[ValueRow]) -> Comparison:
-        same = replace(side, values=tuple(values))
+        # Launches without values were left out, not lost.
+        launches = side.launches if len(values) == len(side.values) else ()
+        same = replace(side, values=tuple(values), launches=launches)
         return compare(same, baseline=baseline, margin=margin, over=over)
 
-    clean = undisturbed(side.values, side.launches)
+    factors = slow_downs(side.values, side.launches)
     labels = labels_of(side.configurations, side.values)
-    return withhold_verdicts(again, side.values, clean, labels, margin)
+    return withhold_verdicts(again, side.values, factors, labels, margin)
 
 
 def _rounds_begun(

@@ -2,8 +2,9 @@
 
 A launch is disturbed if others (other processes, or a hypervisor's other guests) took TAKEN or
 more of the CPUs of its ranks on some node; a round if one of its launches is. Ranks that poll, and
-ranks that share CPUs as the layout has it, do not count as others. A curve with too much noise has
-no verdict, with the reason (docs/explanation/method.md, Conditions).
+ranks that share CPUs as the layout has it, do not count as others. A curve is judged by its other
+rounds where these are enough; else by all, if what others took cannot explain the difference. A
+curve with too much noise has no verdict, with the reason (docs/explanation/method.md, Conditions).
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
+from typing import NamedTuple
 
 from mpigraft.analysis.interim import PLANNED_ONCE
+from mpigraft.analysis.multiplicity import ONE_TIME
 from mpigraft.analysis.summary import with_summary
 from mpigraft.core.model import (
+    METRICS,
+    Better,
     CellGroup,
     Comparison,
     CpuUse,
@@ -30,6 +36,7 @@ from mpigraft.core.text import join_some
 
 TAKEN = 0.1  # of the CPUs of a node's ranks
 SLACK_S = 0.04  # the kernel counts CPU time in hundredths of a second, in four columns
+UNBOUNDED = 1e6  # a slow-down without a bound: no difference is as large
 CALLED = 0.1  # of the control's cells; without disturbance it calls one in a hundred
 SHOWN = 12  # rounds, curves and nodes in a finding
 WINNERS = (Verdict.FASTER, Verdict.SLOWER)
@@ -77,83 +84,206 @@ def disturbance_findings(
     )
 
 
-def undisturbed(values: Iterable[ValueRow], launches: Iterable[LaunchRecord]) -> list[bool]:
-    """Tell for each value whether its launch was not disturbed."""
-    disturbed = {
-        (x.allocation, x.configuration, x.layout, x.round, x.replica)
+def slow_down(launch: LaunchRecord) -> float:
+    """Return the greatest factor by which others may have slowed a launch; 1 if it is undisturbed.
+
+    While one rank does not run, all may wait. So at worst the CPU seconds that others took from
+    ranks follow each other, and the launch was at work for the rest of its time: 1 / (1 - taken).
+    If that is nothing, there is no bound: UNBOUNDED.
+    """
+    if not is_disturbed(launch):
+        return 1.0
+    left = 1 - sum(use.others * use.cpus for use in _nodes(launch))
+    return min(1 / left, UNBOUNDED) if left > 0 else UNBOUNDED
+
+
+def slow_downs(values: Iterable[ValueRow], launches: Iterable[LaunchRecord]) -> list[float]:
+    """Return for each value the `slow_down` of its launch."""
+    known = {
+        (x.allocation, x.configuration, x.layout, x.round, x.replica): slow_down(x)
         for x in filter(is_disturbed, launches)
     }
     return [
-        (row.allocation, row.configuration, row.layout, row.round, row.replica) not in disturbed
+        known.get((row.allocation, row.configuration, row.layout, row.round, row.replica), 1.0)
         for row in values
     ]
+
+
+def undisturbed(values: Iterable[ValueRow], launches: Iterable[LaunchRecord]) -> list[bool]:
+    """Tell for each value whether its launch was not disturbed."""
+    return [factor <= 1 for factor in slow_downs(values, launches)]
+
+
+def without_slow_down(row: ValueRow, factor: float) -> ValueRow:
+    """Return a value as it may have been if others had slowed its launch by `factor`: what is no
+    time or rate of messages has no bound."""
+    if factor <= 1:
+        return row
+    factor = factor if row.metric in ONE_TIME else UNBOUNDED
+    lower = METRICS[row.metric].better is Better.LOWER
+    return row._replace(value=row.value / factor if lower else row.value * factor)
 
 
 def withhold_verdicts(
     compare: Compare,
     values: Sequence[ValueRow],
-    clean: Sequence[bool],
+    factors: Sequence[float],
     labels: Mapping[str, str],
     margin: float,
 ) -> Comparison:
-    """Compare the values, and withhold the verdicts that are within the noise: these curves are
-    inconclusive, and their `withheld` has the reason.
+    """Compare the values, judge curves without their disturbed rounds, and withhold the verdicts
+    that are within the noise: these curves are inconclusive, and their `withheld` has the reason.
 
-    `clean` tells for each value whether its launch was not disturbed; `labels` has the labels of
+    `factors` has the `slow_down` of each value's launch; `labels` has the labels of
     configurations by key, `margin` is the fixed one.
     """
     whole = compare(values)
-    rest = [row for row, is_clean in zip(values, clean, strict=True) if is_clean]
-    again = _compare_rest(whole, compare, rest, labels) if len(rest) < len(values) else {}
-    rounds = disturbed_rounds(values, clean, labels)
-    groups = []
+    rounds = disturbed_rounds(values, [factor <= 1 for factor in factors], labels)
+    rest = _compare_rest(whole, compare, (values, factors), rounds)
+
+    @cache
+    def bounded(winner: Verdict) -> dict[Curve, CellGroup]:
+        """Compare all values, as if the loser had been slowed by as much as it can have been."""
+        slowed = [
+            (labels.get(row.configuration) == whole.baseline) is (winner is Verdict.FASTER)
+            for row in values
+        ]
+        made = compare(
+            [
+                without_slow_down(row, factor) if is_slowed else row
+                for row, factor, is_slowed in zip(values, factors, slowed, strict=True)
+            ]
+        )
+        return {_curve(group): group for group in made.groups}
+
+    judged = []
     for group in whole.groups:
         own, base = (
             rounds[_curve(group, label)] for label in (group.configuration, whole.baseline)
         )
         both = own.keys() & base.keys()
-        disturbed = sum(own[one] or base[one] for one in both)
-        counts, pair = (disturbed, len(both)), control_of(group, whole.noise)
-        reason = noise_reason(group, again.get(_curve(group)), pair, counts, margin)
-        verdict = Verdict.INCONCLUSIVE if reason else group.curve
-        groups.append(replace(group, curve=verdict, withheld=reason))
-    if not any(group.withheld for group in groups):
+        disturbed = Disturbed(sum(own[one] or base[one] for one in both), len(both))
+        again = rest.groups.get(_curve(group))
+        pairs = (control_of(group, whole.noise), control_of(group, rest.noise))
+        likely = partial(same_winner, bounded, _curve(group))
+        judged.append(judge_group(group, disturbed, again, likely, pairs, margin))
+    if not any(one.code for one in judged):
         return whole
-    finding = verdict_finding([g for g in groups if g.withheld and not g.repeats])
-    findings = (*whole.findings, finding)
-    return with_summary(replace(whole, groups=tuple(groups), findings=findings))
+    groups = tuple(one.group for one in judged)
+    findings = (*whole.findings, *judged_findings(judged))
+    return with_summary(replace(whole, groups=groups, findings=findings))
+
+
+class Rest(NamedTuple):
+    """The comparison without disturbed rounds."""
+
+    groups: Mapping[Curve, CellGroup]
+    noise: tuple[Noise, ...]
 
 
 def _compare_rest(
-    whole: Comparison, compare: Compare, rest: Sequence[ValueRow], labels: Mapping[str, str]
-) -> dict[Curve, CellGroup]:
-    """Compare the launches that were not disturbed, by curve; empty if no curve has a winner, or
-    the baseline has no such launch."""
-    needed = any(group.curve in WINNERS for group in whole.groups)
-    if not needed or whole.baseline not in {labels[row.configuration] for row in rest}:
-        return {}
-    return {_curve(group): group for group in compare(rest).groups}
+    whole: Comparison,
+    compare: Compare,
+    marked: tuple[Sequence[ValueRow], Sequence[float]],
+    rounds: Mapping[Curve, Mapping[Round, bool]],
+) -> Rest:
+    """Compare the rounds in which neither a curve nor its baseline was disturbed, by curve, with
+    their control. Empty if all rounds are such, or the baseline has none of them."""
+    values, factors = marked
+    rest = [
+        row
+        for row, factor in zip(values, factors, strict=True)
+        if factor <= 1 and not rounds[row.series, whole.baseline].get((row.allocation, row.round))
+    ]
+    left = {label for (_, label), own in rounds.items() if not all(own.values())}
+    if len(rest) == len(values) or whole.baseline not in left:
+        return Rest({}, ())
+    made = compare(rest)
+    return Rest({_curve(group): group for group in made.groups}, made.noise)
 
 
-def noise_reason(
+# ------------------------------------------------------------------ one curve
+
+
+class Disturbed(NamedTuple):
+    """How many rounds of a curve are disturbed, of how many."""
+
+    rounds: int
+    total: int
+
+
+class CurveJudgement(NamedTuple):
+    """A curve with the code of the finding that names it; empty: none does."""
+
+    group: CellGroup
+    code: str = ""
+
+
+def judge_group(
     group: CellGroup,
+    disturbed: Disturbed,
     again: CellGroup | None,
-    pair: Noise | None,
-    rounds: tuple[int, int],
+    holds: Callable[[Verdict], bool],
+    pairs: tuple[Noise | None, Noise | None],
     margin: float,
+) -> CurveJudgement:
+    """Judge a curve by its undisturbed rounds, or by all of them, or withhold its verdict.
+
+    `again` is the curve without disturbed rounds; `holds` tests whether a winner still wins if the
+    loser was slowed by as much as it can have been; `pairs` are the controls of both.
+    """
+    pair, code = pairs[0], ""
+    lost = group.completion is not None and group.completion.held
+    if disturbed.rounds and again and again.curve is not Verdict.INCONCLUSIVE and not lost:
+        group, pair, code = replace(again, completion=group.completion), pairs[1], "rounds-dropped"
+        reason = ""
+    else:
+        floor = pair.margin if pair else margin
+        upheld = again is not None and _upheld(group, again, floor)
+        reason = _disturbed_reason(group, disturbed, upheld, holds)
+        if group.curve in WINNERS and 2 * disturbed.rounds > disturbed.total:
+            code = "slow-down-bounded"
+    if reason := reason or noise_reason(group, pair, margin):
+        withheld = replace(group, curve=Verdict.INCONCLUSIVE, withheld=reason)
+        return CurveJudgement(withheld, "verdict-withheld")
+    return CurveJudgement(group, code)
+
+
+def _disturbed_reason(
+    group: CellGroup, disturbed: Disturbed, upheld: bool, holds: Callable[[Verdict], bool]
 ) -> str:
-    """Say why a curve has no verdict that it would have with less noise; empty if noise is no
-    reason. `again` is the curve without disturbed launches, `pair` its control, `rounds` how many
-    are disturbed of how many."""
-    disturbed, total = rounds
-    if group.curve is not Verdict.INCONCLUSIVE and 2 * disturbed > total:
-        when = "every round" if disturbed == total else f"{disturbed} of {total} rounds"
+    """Say why a verdict over all rounds may be that of the disturbed ones; empty if it is not.
+    `upheld`: the ratio without them is beyond the noise, too."""
+    count, total = disturbed
+    winner, most = group.curve in WINNERS, 2 * count > total
+    if not count or group.curve is Verdict.INCONCLUSIVE:
+        return ""
+    if winner and ((upheld and not most) or holds(group.curve)):
+        return ""
+    if most:
+        when = "every round" if count == total else f"{count} of {total} rounds"
         return f"other processes used the CPU in {when}"
+    if winner:
+        return f"it does not hold without the {count} rounds in which other processes used the CPU"
+    return ""
+
+
+def _upheld(group: CellGroup, again: CellGroup, floor: float) -> bool:
+    """Test whether the ratio of the undisturbed rounds is beyond the floor too."""
+    return again.pooled > 1 + floor if group.pooled > 1 else again.pooled < 1 / (1 + floor)
+
+
+def same_winner(
+    bounded: Callable[[Verdict], Mapping[Curve, CellGroup]], curve: Curve, winner: Verdict
+) -> bool:
+    group = bounded(winner).get(curve)
+    return group is not None and group.curve is winner
+
+
+def noise_reason(group: CellGroup, pair: Noise | None, margin: float) -> str:
+    """Say why a curve has no verdict that it would have with less noise; empty if noise is no
+    reason. `pair` is its control."""
     floor = pair.margin if pair else margin
-    if group.curve in WINNERS and disturbed and not _upheld(group, again, floor):
-        return (
-            f"it does not hold without the {disturbed} rounds in which other processes used the CPU"
-        )
     if group.curve in WINNERS and pair and pair.false_verdicts > CALLED * pair.cells:
         called = f"{pair.false_verdicts} of {pair.cells}"
         return f"the baseline's two launches differ from each other at {called} sizes"
@@ -169,27 +299,28 @@ def control_of(group: CellGroup, noise: Sequence[Noise]) -> Noise | None:
     return max(alike, key=lambda n: (n.layout == group.layout, n.margin), default=None)
 
 
-def _upheld(group: CellGroup, again: CellGroup | None, floor: float) -> bool:
-    """Test whether the ratio of the undisturbed rounds is beyond the floor too."""
-    if again is None:
-        return False
-    return again.pooled > 1 + floor if group.pooled > 1 else again.pooled < 1 / (1 + floor)
-
-
 def _beyond(group: CellGroup, limit: float) -> bool:
     low, high = group.pooled_low, group.pooled_high
     return low is not None and high is not None and (low > 1 + limit or high < 1 / (1 + limit))
 
 
-def verdict_finding(groups: Sequence[CellGroup]) -> Finding:
-    """List the curves whose verdicts were withheld."""
-    texts = [f"{g.configuration} on {g.benchmark} ({g.layout}): {g.withheld}" for g in groups]
-    return Finding.of(
-        "verdict-withheld",
-        count=len(texts),
-        curves_word="curve" if len(texts) == 1 else "curves",
-        curves=join_some(texts, SHOWN),
-    )
+def judged_findings(judged: Iterable[CurveJudgement]) -> Iterator[Finding]:
+    """List the curves that disturbed rounds or noise concern, by what was done."""
+    by_code: dict[str, list[CellGroup]] = defaultdict(list)
+    for one in judged:
+        if one.code and not one.group.repeats:
+            by_code[one.code].append(one.group)
+    for code, groups in sorted(by_code.items()):
+        texts = [
+            f"{g.configuration} on {g.benchmark} ({g.layout})" + (g.withheld and f": {g.withheld}")
+            for g in groups
+        ]
+        yield Finding.of(
+            code,
+            count=len(texts),
+            curves_word="curve" if len(texts) == 1 else "curves",
+            curves=join_some(texts, SHOWN),
+        )
 
 
 # ------------------------------------------------------------------ rounds and words

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from mpigraft.core.model import (
     LaunchState,
     NodeState,
     ValueRow,
+    Verdict,
 )
 from mpigraft.report.headline import headline
 from tests.builders.campaigns import CAMPAIGN, arms, around, campaign
@@ -56,8 +58,8 @@ def judged(
     records = arms(*names)
     rounds = 1 + max(row.round for row in rows)
     made = partial(compare, replace(CAMPAIGN, rounds=rounds), records, margin=margin)
-    clean = disturbance.undisturbed(rows, launches(rows, loaded))
-    return disturbance.withhold_verdicts(made, rows, clean, labels_of(records, rows), margin)
+    factors = disturbance.slow_downs(rows, launches(rows, loaded))
+    return disturbance.withhold_verdicts(made, rows, factors, labels_of(records, rows), margin)
 
 
 def only(comparison: Comparison) -> CellGroup:
@@ -131,8 +133,10 @@ def test_a_few_disturbed_rounds_take_nothing_from_a_clear_winner() -> None:
     assert (group.curve, group.withheld) == (FASTER, "")
 
 
-@pytest.mark.parametrize("who", ["k0", "base"])
-@pytest.mark.parametrize(("count", "expected"), [(5, ""), (6, "in 6 of 10 rounds")])
+@pytest.mark.parametrize(
+    ("who", "count", "expected"),
+    [("base", 5, ""), ("base", 6, "in 6 of 10 rounds"), ("k0", 6, "")],  # k0 won all the same
+)
 def test_most_rounds_disturbed_carry_no_verdict(who: str, count: int, expected: str) -> None:
     rows = campaign(around(0.5), rounds=10)
     comparison = judged(rows, beside(who, *range(count)))
@@ -152,11 +156,12 @@ def test_a_verdict_of_disturbed_rounds_only_is_withheld() -> None:
     rows = campaign(lambda turn, _: 1.3 if turn < 5 else 1.07, rounds=10, pair=1.08)
     assert only(judged(rows, {})).curve is SLOWER
     assert only(judged(rows, beside("k0", 5, 6, 7, 8, 9))).curve is SLOWER
-    for who in ("k0", "base"):
+    for who, expected in (("k0", INCONCLUSIVE), ("base", SLOWER)):  # it may be slower still
         loaded = {(who, turn, replica): 0.5 for turn in range(5) for replica in (0, 1)}
         group = only(judged(rows, loaded))
-        assert group.curve is INCONCLUSIVE
-        assert shows(group.withheld, "not hold", "5 rounds", "CPU")
+        assert group.curve is expected
+        if who == "k0":
+            assert shows(group.withheld, "not hold", "5 rounds", "CPU")
 
 
 def test_equal_under_load_is_not_equal() -> None:
@@ -189,3 +194,54 @@ def test_values_whose_baseline_was_all_disturbed_keep_no_winner() -> None:
     rows = campaign(around(0.5), rounds=10)
     every = {("base", turn, replica): 0.5 for turn in range(10) for replica in (0, 1)}
     assert only(judged(rows, every)).curve is INCONCLUSIVE
+
+
+# ------------------------------------------------------------------ dropped rounds, bounded ratios
+
+
+@pytest.mark.parametrize("who", ["k0", "base"])
+def test_six_rounds_without_the_disturbed_ones_decide_alone(who: str) -> None:
+    """The disturbed ones would turn the sign, or hide the difference."""
+    for odd in (2.0, 0.8):
+        rows = campaign(lambda turn, _, odd=odd: odd if turn < 4 else 0.5, rounds=10)  # type: ignore[misc]
+        comparison = judged(rows, beside(who, *range(4)))
+        group = only(comparison)
+        assert (group.curve, group.withheld) == (FASTER, "")
+        assert group.pooled == pytest.approx(0.5)
+        assert {cell.rounds for cell in group.cells} == {6}
+        assert "rounds-dropped" in codes(comparison.findings)
+
+
+def test_a_round_is_dropped_only_for_those_whom_it_disturbed() -> None:
+    rows = campaign(around(0.5), around(0.5), rounds=10)
+    first, second = judged(rows, beside("k0", 1, 2)).groups
+    assert {cell.rounds for cell in first.cells} == {8}
+    assert {cell.rounds for cell in second.cells} == {10}
+    for group in judged(rows, {("base", 1, 1): 0.5}).groups:
+        assert {cell.rounds for cell in group.cells} == {9}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "share", "who", "expected"),
+    [
+        (17.0, 0.3, "k0", SLOWER),  # at most 2.5 times
+        (2.0, 0.3, "k0", INCONCLUSIVE),
+        (17.0, 0.5, "k0", INCONCLUSIVE),  # without a bound
+        (2.0, 0.3, "base", SLOWER),  # it was the baseline that may have lost
+        (1 / 17, 0.3, "base", FASTER),
+        (1 / 2, 0.3, "base", INCONCLUSIVE),
+        (1 / 2, 0.3, "k0", FASTER),
+    ],
+)
+@pytest.mark.parametrize("rate", [False, True])
+def test_a_difference_is_called_that_others_cannot_explain(
+    ratio: float, share: float, who: str, expected: Verdict, *, rate: bool
+) -> None:
+    metric: dict[str, Any] = {"benchmark": "native:bw", "metric": "bandwidth"} if rate else {}
+    rows = campaign(around(1 / ratio if rate else ratio), rounds=6, **metric)
+    loaded = {(who, turn, replica): share for turn in range(6) for replica in (0, 1)}
+    comparison = judged(rows, loaded)
+    assert only(comparison).curve is expected
+    called = expected is not INCONCLUSIVE
+    assert ("slow-down-bounded" in codes(comparison.findings)) is called
+    assert ("verdict-withheld" in codes(comparison.findings)) is not called

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,8 @@ from mpigraft.analysis import disturbance
 from mpigraft.core.model import (
     CellGroup,
     Comparison,
+    Completion,
     Finding,
-    LaunchRecord,
     Level,
     Noise,
     Origin,
@@ -23,7 +24,6 @@ from tests.builders.campaigns import row
 from tests.builders.comparisons import codes
 from tests.builders.messages import matches, shows
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
-from tests.unit.analysis.test_disturbance import launch, use
 from tests.unit.analysis.test_looks import group
 
 MARGIN = 0.03
@@ -42,31 +42,97 @@ def reason(
     again: CellGroup | None = None,
     pair: Noise | None = None,
     rounds: tuple[int, int] = (0, 10),
+    *,
+    holds: bool = False,
 ) -> str:
     """The first words of why a verdict is withheld."""
-    return " ".join(disturbance.noise_reason(one, again, pair, rounds, MARGIN).split()[:4])
+    return " ".join(judge(one, again, pair, rounds, holds=holds).group.withheld.split()[:4])
+
+
+def judge(
+    one: CellGroup,
+    again: CellGroup | None = None,
+    pair: Noise | None = None,
+    rounds: tuple[int, int] = (0, 10),
+    *,
+    holds: bool = False,
+) -> disturbance.CurveJudgement:
+    counts = disturbance.Disturbed(*rounds)
+    return disturbance.judge_group(one, counts, again, lambda _: holds, (pair, pair), MARGIN)
 
 
 WON, LOST = curve(FASTER, 0.5, 0.6), curve(SLOWER, 1.5, 1.6)
 SAME, OPEN = curve(EQUIVALENT, 0.99, 1.01), curve(INCONCLUSIVE, 1.05, 1.08)
 
 
-@pytest.mark.parametrize("one", [WON, LOST, SAME])
-def test_a_verdict_needs_half_of_its_rounds_undisturbed(one: CellGroup) -> None:
-    assert reason(one, one, rounds=(5, 10)) == ""
-    assert reason(one, one, rounds=(6, 10)) == "other processes used the"
-    some, every = (disturbance.noise_reason(one, one, None, (n, 10), MARGIN) for n in (6, 10))
+def rest(low: float) -> CellGroup:
+    """The undisturbed rounds, which are too few for a verdict."""
+    return curve(INCONCLUSIVE, low, low)
+
+
+@pytest.mark.parametrize(("one", "near"), [(WON, 0.5), (LOST, 1.5), (SAME, 1.0)])
+def test_a_verdict_needs_half_of_its_rounds_undisturbed(one: CellGroup, near: float) -> None:
+    assert reason(one, rest(near), rounds=(5, 10)) == ""
+    assert reason(one, rest(near), rounds=(6, 10)) == "other processes used the"
+    some, every = (judge(one, rest(near), rounds=(n, 10)).group.withheld for n in (6, 10))
     assert "6 of 10" in some
     assert "10" not in every
-    assert reason(replace(one, curve=INCONCLUSIVE), one, rounds=(6, 10)) == ""
+    assert reason(replace(one, curve=INCONCLUSIVE), rest(near), rounds=(6, 10)) == ""
+
+
+@pytest.mark.parametrize("one", [WON, LOST])
+def test_a_winner_needs_none_of_them_where_others_cannot_explain_it(one: CellGroup) -> None:
+    judged = judge(one, rounds=(10, 10), holds=True)
+    assert judged == disturbance.CurveJudgement(one, "slow-down-bounded")
+    assert judge(one, rounds=(5, 10), holds=True).code == ""
+    assert judge(one, rounds=(6, 10), holds=True).code == "slow-down-bounded"
+    assert reason(SAME, rounds=(6, 10), holds=True) == "other processes used the"
+
+
+def test_undisturbed_rounds_that_decide_are_the_verdict() -> None:
+    for one in (WON, LOST, SAME, OPEN):
+        for again in (WON, LOST, SAME):
+            assert judge(one, again, rounds=(1, 10)) == disturbance.CurveJudgement(
+                again, "rounds-dropped"
+            )
+            assert judge(one, again, rounds=(0, 10)).code == ""
+
+
+def test_lost_launches_are_lost_without_disturbed_rounds_too() -> None:
+    few = Completion(4, 10, 10, 10, 0.01, "configuration", held=True)
+    lost = replace(WON, curve=INCONCLUSIVE, completion=few)
+    assert lost.completion is not None
+    assert lost.completion.held
+    assert judge(lost, WON, rounds=(1, 10)) == disturbance.CurveJudgement(lost)
+    some = replace(OPEN, completion=replace(few, held=False))
+    kept = replace(WON, completion=some.completion)
+    assert judge(some, WON, rounds=(1, 10)) == disturbance.CurveJudgement(kept, "rounds-dropped")
+
+
+def test_each_judgement_has_the_control_of_its_own_rounds() -> None:
+    many = replace(PAIR, false_verdicts=2)
+    for again, pairs, kept in (
+        (WON, (many, PAIR), True),
+        (WON, (PAIR, many), False),
+        (rest(0.5), (PAIR, many), True),
+        (rest(0.5), (many, PAIR), False),
+    ):
+        counts = disturbance.Disturbed(1, 10)
+        one = disturbance.judge_group(WON, counts, again, lambda _: False, pairs, MARGIN)
+        assert (one.group.withheld == "") is kept
+
+
+def test_a_curve_without_a_verdict_is_not_among_those_that_others_cannot_explain() -> None:
+    assert judge(OPEN, rounds=(9, 10), holds=True) == disturbance.CurveJudgement(OPEN)
 
 
 def test_a_winner_has_to_win_without_the_disturbed_rounds() -> None:
-    assert reason(WON, curve(FASTER, 0.96, 0.96), rounds=(1, 10)) == ""
-    assert reason(WON, curve(FASTER, 0.98, 0.98), rounds=(1, 10)) == "it does not hold"
-    assert reason(LOST, curve(SLOWER, 1.04, 1.04), rounds=(1, 10)) == ""
-    assert reason(LOST, curve(SLOWER, 1.02, 1.02), rounds=(1, 10)) == "it does not hold"
-    assert reason(LOST, curve(SLOWER, 1.04, 1.04), PAIR, (1, 10)) == "it does not hold"
+    assert reason(WON, rest(0.96), rounds=(1, 10)) == ""
+    assert reason(WON, rest(0.98), rounds=(1, 10)) == "it does not hold"
+    assert reason(WON, rest(0.98), rounds=(1, 10), holds=True) == ""
+    assert reason(LOST, rest(1.04), rounds=(1, 10)) == ""
+    assert reason(LOST, rest(1.02), rounds=(1, 10)) == "it does not hold"
+    assert reason(LOST, rest(1.04), PAIR, (1, 10)) == "it does not hold"
     assert reason(WON, None, rounds=(1, 10)) == "it does not hold"
     assert reason(WON, None) == ""  # none was disturbed
     assert reason(SAME, None, rounds=(1, 10)) == ""
@@ -110,71 +176,14 @@ def test_the_pair_is_that_of_the_layout_or_the_widest_of_the_benchmark() -> None
 def test_a_finding_names_twelve_curves_and_counts_the_rest() -> None:
     for count, more in ((1, ""), (12, ""), (13, "; and 1 more")):
         groups = [replace(WON, withheld="why", configuration=f"k{n}") for n in range(count)]
-        finding = disturbance.verdict_finding(groups)
+        judged = [disturbance.CurveJudgement(one, "verdict-withheld") for one in groups]
+        (finding,) = disturbance.judged_findings([*judged, disturbance.CurveJudgement(WON)])
         assert finding.level.name == "WARNING"
         assert finding.message.count(": why") == min(count, 12)
         assert finding.message.endswith(": why" + more)
         assert f"on {count} {'curve' if count == 1 else 'curves'}: " in finding.message
-
-
-# ------------------------------------------------------------------ what is marked
-
-
-@pytest.mark.parametrize(
-    ("others", "wall_s", "share"),
-    [(0.5, 4.0, 0.49), (0.5, 0.5, 0.42), (0.001, 4.0, 0.0), (0.9, 0.0, 0.0)],
-)
-def test_what_the_kernel_counts_too_coarsely_is_not_taken(
-    others: float, wall_s: float, share: float
-) -> None:
-    assert disturbance.taken(use(others, wall_s=wall_s)) == pytest.approx(share)
-
-
-TENTH, MORE, LESS = (use(x, wall_s=4.0) for x in (0.11, 0.3, 0.1))  # less a hundredth
-
-
-def test_a_tenth_of_one_nodes_cpus_marks_a_launch() -> None:
-    assert disturbance.taken(TENTH) == disturbance.TAKEN
-    assert disturbance.is_disturbed(launch(("k0", 0, 0), LESS, TENTH))
-    assert not disturbance.is_disturbed(launch(("k0", 0, 0), LESS, LESS))
-    assert not disturbance.is_disturbed(replace(launch(("k0", 0, 0)), conditions=None))
-
-
-def finding(*launches: LaunchRecord) -> Finding:
-    (one,) = disturbance.disturbance_findings(launches, {"k0": "mpi@k0"})
-    return one
-
-
-def test_rounds_are_counted_whose_launches_have_conditions() -> None:
-    unknown = replace(launch(("k0", 2, 0)), conditions=None)
-    one = finding(launch(("k0", 0, 0), TENTH, LESS), launch(("k0", 1, 0), MORE), unknown)
-    assert (one.level, one.code) == (Level.WARNING, "cpu-taken")
-    assert matches(
-        one, "cpu-taken", count=2, hosts="n1", known=2, range="11 to 30 %", rounds="1, 2"
-    )
-    assert list(disturbance.disturbance_findings([launch(("k0", 0, 0), LESS), unknown], {})) == []
-
-
-def test_configurations_are_counted_apart_where_they_differ() -> None:
-    base = launch(("base", 0, 0), MORE)
-    alike = finding(base, launch(("k0", 0, 0), MORE))
-    assert alike.message == "other processes used the CPU in 1 of 1 rounds (1); 30 % of it on n1"
-    other = finding(base, launch(("k0", 0, 0), LESS))
-    assert shows(other.message.split(": ")[1], "base in 1", "mpi@k0 in 0", "30 %", "n1")
-
-
-@pytest.mark.parametrize(("count", "more"), [(12, ""), (13, " and 1 more"), (15, " and 3 more")])
-def test_twelve_rounds_and_hosts_are_named_and_the_rest_counted(count: int, more: str) -> None:
-    one = finding(*(launch(("k0", n, 0), use(0.3, host=f"n{n:02}")) for n in range(count)))
-    first = range(12)
-    assert f"({', '.join(str(n + 1) for n in first)}{more})" in one.message
-    assert one.message.endswith(f" on {', '.join(f'n{n:02}' for n in first)}{more}")
-
-
-def test_a_value_is_as_disturbed_as_its_own_launch() -> None:
-    rows = [row(name, turn, 8, 1.0) for name in ("base", "k0") for turn in (0, 1)]
-    loaded = [launch(("base", 0, 0), LESS), launch(("k0", 1, 0), MORE)]
-    assert disturbance.undisturbed(rows, loaded) == [True, True, True, False]
+    (finding,) = disturbance.judged_findings([disturbance.CurveJudgement(WON, "rounds-dropped")])
+    assert finding.message.endswith(")")
 
 
 # ------------------------------------------------------------------ what is judged
@@ -187,25 +196,29 @@ def judged(
     loaded: Mapping[str, Collection[int]],
     again: Sequence[CellGroup] = (),
     rounds: int = 10,
+    bounded: Sequence[CellGroup] = (),
 ) -> tuple[Comparison, list[int]]:
-    """What is made of a comparison whose second call has `again`, and of how many values each
-    call was. Of ten rounds the baseline has the first `rounds`."""
+    """What is made of a comparison that has `again` without disturbed rounds and `bounded` without
+    slow-downs, and of how many values each call was. Of ten rounds the baseline has the first
+    `rounds`."""
     curves = {(who, one.metric) for one in groups for who in ("base", one.configuration)}
     values = [
         row(name, turn, 8, 1.0, metric=metric)
         for name, metric in sorted(curves)
         for turn in range(rounds if name == "base" else 10)
     ]
-    clean = [value.round not in loaded.get(value.configuration, ()) for value in values]
+    factors = [1.5 if v.round in loaded.get(v.configuration, ()) else 1.0 for v in values]
     whole = Comparison("c1", "base", Origin.RUN, 10, tuple(groups), (), (NOTE,))
     calls: list[int] = []
 
     def compare(rows: Sequence[ValueRow]) -> Comparison:
         calls.append(len(rows))
-        return whole if len(calls) == 1 else replace(whole, groups=tuple(again))
+        if len(calls) == 1:
+            return whole
+        return replace(whole, groups=tuple(bounded if len(rows) == len(values) else again))
 
     labels = {value.configuration: value.configuration for value in values}
-    return disturbance.withhold_verdicts(compare, values, clean, labels, MARGIN), calls
+    return disturbance.withhold_verdicts(compare, values, factors, labels, MARGIN), calls
 
 
 def own(one: CellGroup, name: str = "k0") -> CellGroup:
@@ -221,10 +234,10 @@ def test_without_marks_and_reasons_a_comparison_stays_as_it_is(one: CellGroup) -
     assert (comparison.groups, comparison.findings, calls) == ((own(one),), (NOTE,), [20])
 
 
-def test_only_a_winner_is_compared_again() -> None:
-    """Without the values of marked launches, and where any of the baseline's are left."""
+def test_values_are_compared_again_without_disturbed_rounds() -> None:
+    """And once more, without what they may have cost, for a winner that has none of them."""
     comparison, calls = judged([own(SAME)], {"k0": [1]})
-    assert (comparison.groups[0].withheld, calls) == ("", [20])
+    assert (comparison.groups[0].withheld, calls) == ("", [20, 19])
     both = [own(SAME, "k1"), own(WON)]
     comparison, calls = judged(both, {"k0": [1]}, both)
     assert ([one.withheld for one in comparison.groups], calls) == (["", ""], [30, 29])
@@ -232,28 +245,59 @@ def test_only_a_winner_is_compared_again() -> None:
     assert [bool(one.withheld) for one in comparison.groups] == [False, True]
     assert ([one.curve for one in comparison.groups], calls) == (
         [EQUIVALENT, INCONCLUSIVE],
-        [30, 29],
+        [30, 29, 30],
     )
-    assert judged([own(WON)], {"base": range(10)})[1] == [20]
+    assert judged([own(WON), own(WON, "k1")], {"base": range(10)})[1] == [30, 30]
+
+
+def test_a_winner_has_to_be_the_same_where_the_loser_was_slowed() -> None:
+    for bounded, expected in ((WON, FASTER), (LOST, INCONCLUSIVE), (OPEN, INCONCLUSIVE)):
+        (one,) = judged([own(WON)], {"k0": range(9)}, bounded=[own(bounded)])[0].groups
+        assert one.curve is expected
+
+
+def test_rounds_are_dropped_for_a_pair_and_slow_downs_for_the_loser() -> None:
+    """The baseline's disturbed rounds for all, a configuration's own for itself alone."""
+    values = [row(name, turn, 8, 3.0) for name in ("base", "k0", "k1") for turn in (0, 1, 2)]
+    marked = {("base", 0), ("k0", 1)}
+    factors = [1.5 if (v.configuration, v.round) in marked else 1.0 for v in values]
+    labels = {name: name for name in ("base", "k0", "k1")}
+    for winner, loser in ((WON, ("base", 0)), (LOST, ("k0", 1))):
+        groups = (own(winner), own(winner, "k1"))
+        whole = Comparison("c1", "base", Origin.RUN, 3, groups, (), ())
+        seen: list[Sequence[ValueRow]] = []
+
+        def compare(
+            rows: Sequence[ValueRow], whole: Comparison = whole, seen: list[Any] = seen
+        ) -> Comparison:
+            seen.append(rows)
+            return whole if len(seen) == 1 else replace(whole, groups=())
+
+        disturbance.withhold_verdicts(compare, values, factors, labels, MARGIN)
+        _, without, bounded = ([(v.configuration, v.round, v.value) for v in s] for s in seen)
+        kept = {("base", 1), ("base", 2), ("k0", 2), ("k1", 1), ("k1", 2)}
+        assert {place[:2] for place in without} == kept
+        assert [place[:2] for place in bounded if place[2] == 2.0] == [loser]
+        assert [place[2] for place in bounded].count(3.0) == 8
 
 
 def test_each_curve_is_judged_by_its_own_rounds() -> None:
     winners = [own(WON), own(WON, "k1")]
-    again = [own(WON), own(curve(FASTER, 0.98, 0.98), "k1")]
+    again = [own(rest(0.5)), own(rest(0.98), "k1")]
     comparison, _ = judged(winners, {"k0": [1], "k1": [1]}, again)
     assert [bool(one.withheld) for one in comparison.groups] == [False, True]
 
 
 def test_rounds_are_counted_that_both_have_and_either_is_disturbed_in() -> None:
-    won = own(WON)
-    (one,) = judged([won], {"k0": [0, 1, 2], "base": [2, 3, 4, 5]}, [won])[0].groups
+    won, near = own(WON), [own(rest(0.5))]
+    (one,) = judged([won], {"k0": [0, 1, 2], "base": [2, 3, 4, 5]}, near)[0].groups
     assert shows(one.withheld, "CPU", "6 of 10 rounds")
     assert one.curve is INCONCLUSIVE
-    (one,) = judged([won], {"k0": [0, 1, 2], "base": [2, 3, 4]}, [won])[0].groups
+    (one,) = judged([won], {"k0": [0, 1, 2], "base": [2, 3, 4]}, near)[0].groups
     assert (one.withheld, one.curve) == ("", FASTER)
-    (one,) = judged([won], {"k0": range(5)}, [won], rounds=8)[0].groups
+    (one,) = judged([won], {"k0": range(5)}, near, rounds=8)[0].groups
     assert shows(one.withheld, "CPU", "5 of 8 rounds")
-    (one,) = judged([won], {"k0": range(4, 10)}, [won], rounds=8)[0].groups
+    (one,) = judged([won], {"k0": range(4, 10)}, near, rounds=8)[0].groups
     assert one.withheld == ""
 
 

@@ -31,6 +31,7 @@ from tests.unit.analysis import (
     test_compare_gaps,
     test_compare_looks,
     test_completion,
+    test_disturbance_marks,
     test_disturbance_rules,
     test_equivalence,
     test_multiplicity,
@@ -173,7 +174,7 @@ TESTS: dict[ModuleType, list[Check]] = {
     completion: checks(test_completion),
     equivalence: EQUIVALENCES,
     serial: checks(test_serial),
-    disturbance: checks(test_disturbance_rules),
+    disturbance: checks(test_disturbance_rules) + checks(test_disturbance_marks),
     text: checks(test_text),
 }
 

@@ -29,6 +29,7 @@ BY_TABLE = {
     "cxx-symbols", "fortran-symbols",
     "out-of-mem", "time-out", "int-overflow",  # IMB's own words
     "values-twice", "values-odd", "overlap-none",
+    "rounds-dropped", "slow-down-bounded", "verdict-withheld",  # analysis/disturbance.py
 }  # fmt: skip
 # Who may make one without a row: where rows are read, and where a kept one is copied.
 DIRECT = {"core/errors.py", "core/model/vocabulary.py", "evidence/runner.py"}

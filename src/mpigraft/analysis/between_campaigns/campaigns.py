@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from mpigraft.analysis import completion, cut, summary
 from mpigraft.analysis.between_campaigns.curve import Side, UnpairedCurve
 from mpigraft.analysis.between_campaigns.permutation import joint_p
 from mpigraft.analysis.curve_comparison import JointTest, Limits
 from mpigraft.analysis.disturbance import (
+    CurveJudgement,
+    Disturbed,
     control_of,
     disturbed_rounds,
-    noise_reason,
-    undisturbed,
-    verdict_finding,
+    judge_group,
+    judged_findings,
+    same_winner,
+    slow_downs,
+    without_slow_down,
 )
 from mpigraft.analysis.grouping import Series, SeriesTable, labels_of, table_of
 from mpigraft.analysis.interim import PLANNED_ONCE
@@ -79,16 +82,16 @@ def compare_campaigns(old: Measured, new: Measured, rule: AcrossRule = USUAL) ->
     whole, noise, tables = judge(old.values, new.values)
     if not whole:
         raise MissingError.of("campaigns-no-match", old=old.title, new=new.title)
-    groups = _withheld(old, new, pairs, rule, whole, noise)
+    judged = _withheld(old, new, pairs, rule, whole, noise)
+    groups = [one.group for one in judged]
     rounds = min(len(table.allocation) for table in tables)
-    withheld = [group for group in groups if group.withheld and not group.repeats]
     findings = (
         *(f for table in tables for f in table.findings),
         *_matching_findings(unmatched(before, after, pairs), old, new),
         *_gaps(old, new, groups, rounds),
         *completion.findings(groups),
         *cut.cut_findings(_cut(old, new, pairs)),
-        *((verdict_finding(withheld),) if withheld else ()),
+        *judged_findings(judged),
     )
     comparison = Comparison(
         new.campaign.id,
@@ -236,28 +239,35 @@ def _withheld(
     rule: AcrossRule,
     whole: Sequence[CellGroup],
     noise: Sequence[Noise],
-) -> list[CellGroup]:
+) -> list[CurveJudgement]:
     """Withhold the verdicts that are within the noise, as within a campaign."""
     sides = (new, old)
-    clean = [undisturbed(side.values, side.launches) for side in sides]
+    factors = [slow_downs(side.values, side.launches) for side in sides]
+    marks = [[factor <= 1 for factor in own] for own in factors]
     rest = [
-        [row for row, is_clean in zip(side.values, marks, strict=True) if is_clean]
-        for side, marks in zip(sides, clean, strict=True)
+        [row for row, is_clean in zip(side.values, own, strict=True) if is_clean]
+        for side, own in zip(sides, marks, strict=True)
     ]
-    marked = any(len(rows) < len(s.values) for rows, s in zip(rest, sides, strict=True))
     again = {}
-    if marked and all(rest) and any(group.curve in WINNERS for group in whole):
+    if all(rest) and any(len(rows) < len(s.values) for rows, s in zip(rest, sides, strict=True)):
         again = {_place(g): g for g in _judge(old, new, pairs, rule, rest[1], rest[0])[0]}
-    rounds = _disturbed_rounds(pairs, sides, clean)
-    groups = []
+
+    @cache
+    def bounded(winner: Verdict) -> dict[Place, CellGroup]:
+        """Compare all values, as if the loser had been slowed by as much as it can have been."""
+        values = [side.values for side in sides]
+        loser = 1 if winner is Verdict.FASTER else 0
+        values[loser] = tuple(map(without_slow_down, values[loser], factors[loser]))
+        return {_place(g): g for g in _judge(old, new, pairs, rule, values[1], values[0])[0]}
+
+    rounds = _disturbed_rounds(pairs, sides, marks)
+    judged = []
     for group in whole:
-        worst = max(rounds[_place(group)], key=lambda pair: pair[0] / max(pair[1], 1))
-        reason = noise_reason(
-            group, again.get(_place(group)), control_of(group, noise), worst, rule.margin
-        )
-        verdict = Verdict.INCONCLUSIVE if reason else group.curve
-        groups.append(replace(group, curve=verdict, withheld=reason))
-    return groups
+        place, pair = _place(group), control_of(group, noise)
+        worst = max(rounds[place], key=lambda pair: pair.rounds / max(pair.total, 1))
+        holds = partial(same_winner, bounded, place)
+        judged.append(judge_group(group, worst, again.get(place), holds, (pair, pair), rule.margin))
+    return judged
 
 
 Place = tuple[SeriesKey, str]
@@ -271,13 +281,13 @@ def _disturbed_rounds(
     pairs: Sequence[MatchedConfiguration],
     sides: tuple[Measured, Measured],
     clean: Sequence[Sequence[bool]],
-) -> dict[Place, list[tuple[int, int]]]:
+) -> dict[Place, list[Disturbed]]:
     """Count, for each curve and campaign, the disturbed rounds and all rounds."""
-    counts: dict[Place, list[tuple[int, int]]] = defaultdict(list)
+    counts: dict[Place, list[Disturbed]] = defaultdict(list)
     for number, (side, marks) in enumerate(zip(sides, clean, strict=True)):
         names = {(pair.new, pair.old)[number]: pair.name for pair in pairs}
         for place, rounds in disturbed_rounds(side.values, marks, names).items():
-            counts[place].append((sum(rounds.values()), len(rounds)))
+            counts[place].append(Disturbed(sum(rounds.values()), len(rounds)))
     return counts
 
 

@@ -1,0 +1,110 @@
+"""Which launches are marked as disturbed, by how much, and how a finding counts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mpigraft.analysis import disturbance
+from mpigraft.core.model import (
+    CpuUse,
+    Finding,
+    LaunchRecord,
+    Level,
+)
+from tests.builders.campaigns import row
+from tests.builders.messages import matches, shows
+from tests.unit.analysis.test_disturbance import launch, use
+
+
+@pytest.mark.parametrize(
+    ("others", "wall_s", "share"),
+    [(0.5, 4.0, 0.49), (0.5, 0.5, 0.42), (0.001, 4.0, 0.0), (0.9, 0.0, 0.0)],
+)
+def test_what_the_kernel_counts_too_coarsely_is_not_taken(
+    others: float, wall_s: float, share: float
+) -> None:
+    assert disturbance.taken(use(others, wall_s=wall_s)) == pytest.approx(share)
+
+
+TENTH, MORE, LESS = (use(x, wall_s=4.0) for x in (0.11, 0.3, 0.1))  # less a hundredth
+
+
+def test_a_tenth_of_one_nodes_cpus_marks_a_launch() -> None:
+    assert disturbance.taken(TENTH) == disturbance.TAKEN
+    assert disturbance.is_disturbed(launch(("k0", 0, 0), LESS, TENTH))
+    assert not disturbance.is_disturbed(launch(("k0", 0, 0), LESS, LESS))
+    assert not disturbance.is_disturbed(replace(launch(("k0", 0, 0)), conditions=None))
+
+
+def finding(*launches: LaunchRecord) -> Finding:
+    (one,) = disturbance.disturbance_findings(launches, {"k0": "mpi@k0"})
+    return one
+
+
+def test_rounds_are_counted_whose_launches_have_conditions() -> None:
+    unknown = replace(launch(("k0", 2, 0)), conditions=None)
+    one = finding(launch(("k0", 0, 0), TENTH, LESS), launch(("k0", 1, 0), MORE), unknown)
+    assert (one.level, one.code) == (Level.WARNING, "cpu-taken")
+    assert matches(
+        one, "cpu-taken", count=2, hosts="n1", known=2, range="11 to 30 %", rounds="1, 2"
+    )
+    assert list(disturbance.disturbance_findings([launch(("k0", 0, 0), LESS), unknown], {})) == []
+
+
+def test_configurations_are_counted_apart_where_they_differ() -> None:
+    base = launch(("base", 0, 0), MORE)
+    alike = finding(base, launch(("k0", 0, 0), MORE))
+    assert alike.message == "other processes used the CPU in 1 of 1 rounds (1); 30 % of it on n1"
+    other = finding(base, launch(("k0", 0, 0), LESS))
+    assert shows(other.message.split(": ")[1], "base in 1", "mpi@k0 in 0", "30 %", "n1")
+
+
+@pytest.mark.parametrize(("count", "more"), [(12, ""), (13, " and 1 more"), (15, " and 3 more")])
+def test_twelve_rounds_and_hosts_are_named_and_the_rest_counted(count: int, more: str) -> None:
+    one = finding(*(launch(("k0", n, 0), use(0.3, host=f"n{n:02}")) for n in range(count)))
+    first = range(12)
+    assert f"({', '.join(str(n + 1) for n in first)}{more})" in one.message
+    assert one.message.endswith(f" on {', '.join(f'n{n:02}' for n in first)}{more}")
+
+
+def test_a_value_is_as_disturbed_as_its_own_launch() -> None:
+    rows = [row(name, turn, 8, 1.0) for name in ("base", "k0") for turn in (0, 1)]
+    loaded = [launch(("base", 0, 0), LESS), launch(("k0", 1, 0), TENTH)]
+    assert disturbance.undisturbed(rows, loaded) == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("uses", "expected"),
+    [
+        ((use(0.05),), 1.0),
+        ((use(0.25),), 2.0),
+        ((use(0.25), use(0.15, host="n2")), 5.0),
+        ((use(0.5),), disturbance.UNBOUNDED),
+        ((use(0.9),), disturbance.UNBOUNDED),
+    ],
+)
+def test_a_launch_is_slowed_at_most_as_if_ranks_lost_the_cpu_one_after_another(
+    uses: tuple[CpuUse, ...], expected: float
+) -> None:
+    assert disturbance.slow_down(launch(("base", 0, 0), *uses)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("metric", "factor", "expected"),
+    [
+        ("latency", 1.0, 10.0),
+        ("latency", 1.6, 6.25),
+        ("bandwidth", 1.6, 16.0),
+        ("message_rate", 1.6, 16.0),
+        ("overlap", 1.0, 10.0),
+        ("overlap", 1.6, 10.0 * disturbance.UNBOUNDED),
+    ],
+)
+def test_a_time_is_divided_and_a_rate_multiplied_and_anything_else_has_no_bound(
+    metric: str, factor: float, expected: float
+) -> None:
+    found = disturbance.without_slow_down(row("k0", 0, 8, 10.0, metric=metric), factor)
+    assert found == row("k0", 0, 8, found.value, metric=metric)
+    assert found.value == pytest.approx(expected)
