@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+import rich.progress
+from rich.console import RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -9,14 +13,26 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.progress import Progress as Bar
+from rich.text import Text
 
 from mpigraft.bench import Campaign, LaunchOutcome, Step
 from mpigraft.cli.common import console
 from mpigraft.core import env
 from mpigraft.core.model import Configuration, Evidence, Layout, Level, Look, ProofStatus
 from mpigraft.core.numbers import counted, duration
-from mpigraft.report import lanes
+from mpigraft.report import Provisional, lanes
+
+
+class Bar(rich.progress.Progress):
+    """A bar, below what the rounds of a campaign show until now."""
+
+    provisional: Sequence[str] = ()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Give what is drawn anew, again and again, and removed at the end."""
+        for line in self.provisional:
+            yield Text(line, "dim", no_wrap=True, overflow="ellipsis")
+        yield from super().get_renderables()
 
 
 def make_bar(*columns: ProgressColumn, transient: bool = False) -> Bar:
@@ -43,11 +59,13 @@ class Progress:
         self.launches = 0
         self.done = 0
         self.round = -1
+        self.provisional = Provisional("")
         self.spent_s = 0.0  # in launches: the time that transports were proved in says nothing
 
     def began(self, campaign: Campaign, launches: int) -> None:
         self.rounds = campaign.spec.rounds
         self.launches = launches
+        self.provisional = Provisional(campaign.baseline.id)
         arms = len(campaign.configurations)
         counts = ((arms, "configuration"), (self.rounds, "round"), (launches, "launch"))
         self._say(", ".join(counted(*count) for count in counts))
@@ -66,7 +84,13 @@ class Progress:
     def launched(self, step: Step, outcome: LaunchOutcome, wall_s: float) -> None:
         self.done += 1
         self.spent_s += wall_s
+        self.provisional.add(
+            step.configuration.id, step.layout.key, step.round, outcome.measurements
+        )
         if step.round != self.round:
+            if self.bar.console.is_terminal and self.round >= 0:
+                width = self.bar.console.width
+                self.bar.provisional = self.provisional.lines(step.round, self.rounds, width)
             self.round = step.round
             self.started_round(step.round)
         self.bar.update(

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from mpigraft.report.profile.page import render_profile_page as render_profile_page
     from mpigraft.report.profile.text import profile_lines as profile_lines
     from mpigraft.report.profile.text import profile_screen as profile_screen
+    from mpigraft.report.provisional import Provisional as Provisional
     from mpigraft.report.screen import print_screen as print_screen
     from mpigraft.report.stack_check import StackCheckRow as StackCheckRow
     from mpigraft.report.stack_check import check_document as check_document

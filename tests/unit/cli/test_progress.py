@@ -1,0 +1,44 @@
+"""What a campaign shows of its rounds while it measures."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpigraft.bench.measurement import LaunchOutcome
+from mpigraft.bench.schedule.campaign import plan_campaign, schedule_launches
+from mpigraft.cli.progress import Progress
+from mpigraft.core.model import LaunchState, Measurement
+from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
+from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
+from tests.builders.messages import shows
+from tests.builders.records import LATENCY
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_rounds_show_provisional_factors_on_a_terminal_alone(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        configurations, "transport_offers", lambda *_: (an_offer("ob1-sm"), an_offer("ucx"))
+    )
+    monkeypatch.setattr(configurations, "resolve_transport", lambda name, *_: a_transport(name))
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    planned = plan_campaign(
+        CampaignSpec(quick=True, seed=3), a_machine(an_mpi()), lambda _: (("libmpi", "5"),)
+    )
+    steps = [step for step in schedule_launches(planned) if step.round < 3]
+    progress = Progress()
+    with progress.bar:
+        progress.began(planned, len(steps))
+        for step in steps:
+            slow = 1.0 if step.configuration.key == planned.baseline.key else 2.0 + step.round
+            values = tuple(Measurement(LATENCY, "latency", size, slow * size) for size in (1, 8))
+            progress.launched(step, LaunchOutcome(LaunchState.OK, values, ()), 1.0)
+    head, *rows = progress.bar.provisional or ("",)
+    assert bool(head) == ("provisional" in capsys.readouterr().err) == terminal
+    if terminal:
+        assert shows(head, "provisional", "2 of 6", "4 more")
+        (row,) = rows[1:]
+        assert shows(row, "2.45x slower")  # of rounds with 2 and 3; the third goes on
