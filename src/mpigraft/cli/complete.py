@@ -125,19 +125,22 @@ def _kept(name: str, make: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def _transports(_: Sequence[str]) -> list[str]:
-    from mpigraft.core.model import Family
-    from mpigraft.knowledge import transport_names
+    def names() -> Iterable[str]:
+        from mpigraft.core.model import Family
+        from mpigraft.knowledge import transport_names
 
-    return _kept("transports", lambda: {n: 0 for f in Family for n in transport_names(f)})
+        return dict.fromkeys(name for family in Family for name in transport_names(family))
+
+    return _kept("transports", names)
 
 
 def _variables(_: Sequence[str]) -> list[str]:
-    from mpigraft.knowledge import transport_rows
+    def names() -> Iterable[str]:
+        from mpigraft.knowledge import transport_rows
 
-    return _kept(
-        "variables",
-        lambda: sorted({f"{name}=" for row in transport_rows() for name, _ in row.env}),
-    )
+        return sorted({f"{name}=" for row in transport_rows() for name, _ in row.env})
+
+    return _kept("variables", names)
 
 
 def _benchmarks(_: Sequence[str]) -> list[str]:

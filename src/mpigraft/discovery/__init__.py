@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mpigraft.discovery.install.offers import FetchOffer as FetchOffer
     from mpigraft.discovery.install.offers import fetch_offers as fetch_offers
     from mpigraft.discovery.inventory import discover_machine as discover_machine
-    from mpigraft.discovery.inventory import known_mpis as known_mpis
     from mpigraft.discovery.inventory import with_places as with_places
+    from mpigraft.discovery.known import known_mpis as known_mpis
     from mpigraft.discovery.modules import module_mpis as module_mpis
     from mpigraft.discovery.modules import row_content as row_content
     from mpigraft.discovery.modules import rows_of_modules as rows_of_modules

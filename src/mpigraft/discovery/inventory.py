@@ -14,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from mpigraft.core import cache
 from mpigraft.core.cache import file_digest
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding, Machine, MpiInstall
+from mpigraft.discovery.known import remember_mpis
 from mpigraft.discovery.sources import cpu, fabrics, given, gpus, schedulers
 from mpigraft.discovery.sources.candidate import Candidate, Host
 from mpigraft.discovery.sources.install import describe
@@ -25,7 +25,6 @@ from mpigraft.discovery.sources.provenance import provenance_of
 from mpigraft.discovery.sources.registry import SOURCES
 from mpigraft.knowledge import Facts, transport_offers
 
-KNOWN = "mpis"  # in the cache, by host: what completes a command line
 WORKERS = 4  # probes wait for the loader and the disk more than for a core
 
 
@@ -58,16 +57,10 @@ def discover_machine(host: Host | None = None, places: Sequence[str] = ()) -> Ma
             memory_read_mib_s=cpu.memory_read_mib_s(host),
         )
     facts = Facts.of(machine)
-    cache.put(KNOWN, machine.hostname, [mpi.id for mpi in installed if mpi.usable])
+    remember_mpis(machine.hostname, [mpi.id for mpi in installed if mpi.usable])
     return replace(
         machine, mpis=tuple(replace(m, transports=transport_offers(m, facts)) for m in installed)
     )
-
-
-def known_mpis(hostname: str) -> tuple[str, ...]:
-    """Give the ids of the MPIs that worked when a host was last looked at; nothing is started."""
-    known = cache.get(KNOWN, hostname)
-    return tuple(map(str, known)) if isinstance(known, list) else ()
 
 
 def with_places(machine: Machine, specs: Sequence[str], host: Host | None = None) -> Machine:
