@@ -71,7 +71,10 @@ def disturbance_findings(
     by_configuration = ""
     if len(set(map(frozenset, disturbed.values()))) > 1:
         counts = sorted((labels.get(key, key), len(own)) for key, own in disturbed.items())
-        by_configuration = ": " + ", ".join(f"{label} in {count}" for label, count in counts)
+        named = [f"{label} in {count}" for label, count in counts if count]
+        if len(named) < len(counts):
+            named.append(f"{len(counts) - len(named)} of {len(counts)} in none")
+        by_configuration = ": " + ", ".join(named)
     yield Finding.of(
         "cpu-taken",
         count=len(rounds),

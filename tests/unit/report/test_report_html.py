@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.model import (
+    Cause,
     ConfigurationRecord,
     Kind,
+    NoVerdict,
     Peer,
     Proof,
     ProofStatus,
@@ -239,6 +241,20 @@ def test_a_mixed_curve_says_so_in_its_cell_and_in_the_legend() -> None:
     assert shows(text, 'class="mixed"', "faster up to 1 KiB", "slower from 64 KiB")
     assert shows(text, "mixed", "at some sizes")  # the legend
     assert "mixed:" not in body_of(data)
+
+
+def test_a_reason_is_brief_where_the_interval_is_beside_it_and_the_table_is_first() -> None:
+    data = small_data()
+    first = data.comparison.groups[0]
+    groups = [
+        replace(first, curve=Verdict.INCONCLUSIVE, no_verdict=NoVerdict(cause, "it is 27 % wide"))
+        for cause in (Cause.MARGIN, Cause.ROUNDS)
+    ]
+    rest = data.comparison.groups[1:]
+    for group, brief in zip(groups, ("wide intervals<", "it is 27 % wide<"), strict=True):
+        text = body_of(replace(data, comparison=replace(data.comparison, groups=(group, *rest))))
+        assert shows(text, 'title="no verdict: it is 27 % wide"', brief)
+        assert text.index('class="glance"') < text.index('id="controls"')
 
 
 def test_peers_that_nothing_was_sent_to_are_named_and_have_no_column(page: Page) -> None:

@@ -52,6 +52,12 @@ class NoVerdict:
                 return self.text
         return f"no verdict: {self.text}"
 
+    @property
+    def brief(self) -> str:
+        """The same where the curve's ratio and interval are shown beside it."""
+        beside = self.cause in (Cause.MARGIN, Cause.CHANCE)
+        return f"no verdict: {self.cause}" if beside else self.sentence
+
 
 @dataclass(frozen=True, slots=True)
 class Look:

@@ -81,7 +81,7 @@ def _glance_cell(groups: list[CellGroup], card: Card, *, alike: bool) -> Html:
     if len(groups) > 1:
         return _layouts_cell(groups, card)
     (group,) = groups
-    note = "" if alike else words.curve_note(group)
+    note, brief = ("", "") if alike else (words.curve_note(group), words.brief_note(group))
     ratio = f"{numbers.ratio(group.pooled)}"
     ratio += f" [{_to(group)}]" if group.pooled_low is not None else ""
     factor = words.factor(group.pooled, card.better, card.unit)
@@ -91,7 +91,7 @@ def _glance_cell(groups: list[CellGroup], card: Card, *, alike: bool) -> Html:
         factor if group.curve is Verdict.INCONCLUSIVE else el("b", factor),
         el("small", ratio),
         _over(group.used_sizes, card),
-        el("small", note, class_="mixed") if note else None,
+        el("small", brief, class_="mixed", title=note) if note else None,
         class_=verdict_class(group.curve, group.pooled),
     )
 

@@ -184,9 +184,9 @@ def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
     if not every and own:
         return [*own, *([whole] if absent else [])]
     parts = (
-        controls.controls(data, every),
         _legend(data),
         whole,
+        controls.controls(data, every),
         winners.table_of_winners(every, data),
     )
     return [part for part in parts if part is not None]

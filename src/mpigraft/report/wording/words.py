@@ -149,6 +149,12 @@ def curve_note(group: CellGroup) -> str:
     return no_verdict_reason(group) or size_bound(group)
 
 
+def brief_note(group: CellGroup) -> str:
+    """Write the same where the curve's ratio and interval are shown beside it."""
+    reason = reason_of(group)
+    return reason.brief if reason else size_bound(group)
+
+
 def bracketed_note(group: CellGroup) -> str:
     """Write the same in brackets, to follow the verdict."""
     return f" ({note})" if (note := curve_note(group)) else ""
