@@ -33,10 +33,10 @@ def run(*words: object) -> int:
         (("--gaps", "abc"), "replay-gaps"),
         (("--gaps", "nan"), "replay-gaps"),
         (("--gaps", "-1"), "replay-gaps"),
-        (("--gaps", ""), "replay-gaps"),
+        (("--gaps", ""), "value-empty"),
         (("--only", "Alltoall"), "replay-only"),
         (("--only", "Alltoallv,Foo"), "replay-only"),
-        (("--only", ""), "replay-only"),
+        (("--only", ""), "value-empty"),
         (("--phase", "99"), "phase-unknown"),
     ],
 )
