@@ -253,7 +253,7 @@ def test_a_program_that_opens_libmpi_gets_an_mpi_of_that_abi(
     assert ended.returncode == 0, ended.stderr
     assert "mpi: openmpi" not in ended.stderr
     assert "each of the 2 ranks does the whole work" in ended.stderr
-    argv = (sys.executable, "-m", "mpigraft.cli.entry", "check", program, "--mpi")
+    argv = (sys.executable, "-m", "mpigraft.cli.entry", "check", "--full", program, "--mpi")
     for mpi, named in (("mpich@5", False), ("openmpi@5", True)):
         checked = subprocess.run([*argv, mpi], capture_output=True, text=True, check=False)
         assert checked.returncode == 0, checked.stdout
