@@ -67,7 +67,7 @@ def disturbance_findings(
         return
     known = {(x.allocation, x.round) for x in launches if _nodes(x)}
     uses = [use for x in launches for use in _nodes(x) if taken(use) >= TAKEN]
-    listed = round_numbers({number for _, number in rounds})
+    listed = join_some(round_numbers({number for _, number in rounds}), SHOWN, ", ")
     by_configuration = ""
     if len(set(map(frozenset, disturbed.values()))) > 1:
         counts = sorted((labels.get(key, key), len(own)) for key, own in disturbed.items())
@@ -79,7 +79,7 @@ def disturbance_findings(
         "cpu-taken",
         count=len(rounds),
         known=len(known),
-        rounds=join_some(listed, SHOWN, ", "),
+        rounds=f" ({listed})" if len(rounds) < len(known) else "",
         by_configuration=by_configuration,
         range=_range([use.others for use in uses]),
         hosts=join_some(sorted({use.host for use in uses}), SHOWN, ", "),

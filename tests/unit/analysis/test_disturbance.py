@@ -105,17 +105,19 @@ def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
     (finding,) = disturbance.disturbance_findings(launches(rows, loaded), labels)
     assert matches(
         finding, "cpu-taken", by_configuration="mpi@base in 1, mpi@k0 in 2", count=2, hosts="n1",
-        known=8, range="33 to 75 %", rounds="3, 6",
+        known=8, range="33 to 75 %", rounds=" (3, 6)",
     )  # fmt: skip
     alike = {**beside("k0", 3, share=0.4), **beside("base", 3, share=0.4)}
     (finding,) = disturbance.disturbance_findings(launches(rows, alike), labels)
-    assert matches(finding, "cpu-taken", count=1, hosts="n1", known=8, range="40 %", rounds=4)
+    assert matches(finding, "cpu-taken", count=1, hosts="n1", known=8, range="40 %", rounds=" (4)")
 
 
 def test_long_lists_are_cut() -> None:
     rows = campaign(around(1.0), rounds=20)
     findings = next(disturbance.disturbance_findings(launches(rows, beside("k0", *range(15))), {}))
-    assert matches(findings, "cpu-taken", rounds="1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more")
+    assert matches(
+        findings, "cpu-taken", rounds=" (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 and 3 more)"
+    )
 
 
 # ------------------------------------------------------------------ verdicts

@@ -47,23 +47,24 @@ def test_rounds_are_counted_whose_launches_have_conditions() -> None:
     unknown = replace(launch(("k0", 2, 0)), conditions=None)
     one = finding(launch(("k0", 0, 0), TENTH, LESS), launch(("k0", 1, 0), MORE), unknown)
     assert (one.level, one.code) == (Level.WARNING, "cpu-taken")
-    assert matches(
-        one, "cpu-taken", count=2, hosts="n1", known=2, range="11 to 30 %", rounds="1, 2"
-    )
+    assert matches(one, "cpu-taken", count=2, hosts="n1", known=2, range="11 to 30 %", rounds="")
     assert list(disturbance.disturbance_findings([launch(("k0", 0, 0), LESS), unknown], {})) == []
 
 
 def test_configurations_are_counted_apart_where_they_differ() -> None:
     base = launch(("base", 0, 0), MORE)
     alike = finding(base, launch(("k0", 0, 0), MORE))
-    assert alike.message == "other processes used the CPU in 1 of 1 rounds (1); 30 % of it on n1"
+    assert alike.message == "other processes used the CPU in 1 of 1 rounds; 30 % of it on n1"
     other = finding(base, launch(("k0", 0, 0), LESS))
     assert shows(other.message.split(": ")[1], "base in 1, 1 of 2 in none", "30 %", "n1")
+    both = finding(base, *(launch(("k0", n, 0), MORE) for n in (0, 1)))
+    assert matches(both, "cpu-taken", by_configuration=": base in 1, mpi@k0 in 2", count=2)
 
 
 @pytest.mark.parametrize(("count", "more"), [(12, ""), (13, " and 1 more"), (15, " and 3 more")])
 def test_twelve_rounds_and_hosts_are_named_and_the_rest_counted(count: int, more: str) -> None:
-    one = finding(*(launch(("k0", n, 0), use(0.3, host=f"n{n:02}")) for n in range(count)))
+    quiet = launch(("k0", count, 0), LESS)
+    one = finding(quiet, *(launch(("k0", n, 0), use(0.3, host=f"n{n:02}")) for n in range(count)))
     first = range(12)
     assert f"({', '.join(str(n + 1) for n in first)}{more})" in one.message
     assert one.message.endswith(f" on {', '.join(f'n{n:02}' for n in first)}{more}")
