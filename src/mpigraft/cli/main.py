@@ -214,11 +214,29 @@ def run_command(words: list[str]) -> int:
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except _of_files() as error:
+        if "--verbose" in words:
+            raise
+        return _tell_unforeseen(error)
     if code == INTERRUPTED:  # typer makes a code of most interrupts
         command = next((word for word in words if word in COMMANDS), "")
         kept = "; what was measured is stored" if command == "bench" else ""
         tell(f"mpigraft: interrupted{kept}")
     return int(code)
+
+
+def _of_files() -> tuple[type[Exception], ...]:
+    """Name what a file may raise that nobody foresaw; asked only once there is an exception."""
+    from mpigraft.binary import ElfError
+
+    return OSError, ElfError
+
+
+def _tell_unforeseen(error: Exception) -> int:
+    path, reason = getattr(error, "filename", None), getattr(error, "strerror", None)
+    text = f"{path}: {reason}" if path and reason else str(error)
+    lost = MissingError.of("file-lost", error=text or type(error).__name__)
+    return tell_error(str(lost), lost.code, lost.exit_code)
 
 
 def _command_of(ctx: Any) -> str:

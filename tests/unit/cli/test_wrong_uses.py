@@ -12,10 +12,13 @@ from types import ModuleType
 
 import pytest
 
+from mpigraft.binary import ElfError
+from mpigraft.cli import main
 from mpigraft.discovery import inventory
 from tests.builders.commands import Run
 from tests.builders.configuration import a_machine, an_mpi
 from tests.builders.forged import command, honest_store
+from tests.builders.messages import shows
 from tests.unit.store.test_store_users import HONEST, as_user, shared
 
 __all__ = ("shared",)  # a fixture
@@ -112,6 +115,32 @@ def test_a_wrong_use(run: Run, line: str, code: int, seen: str, advice: str) -> 
 @pytest.mark.usefixtures("here")
 def test_an_empty_word_of_a_program_is_its_own(run: Run) -> None:
     assert "is empty" not in run("run", "-n", "1", "--dry-run", "--", "/bin/ls", "").err
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (OSError(5, "Input/output error", "/site/file"), "/site/file: Input/output error"),
+        (OSError("odd"), "odd"),
+        (OSError(), "OSError"),
+        (ElfError("libmpi.so.40: cut short"), "libmpi.so.40: cut short"),
+    ],
+)
+def test_a_file_that_goes_in_the_middle_is_no_traceback(
+    run: Run,
+    replace_everywhere: Callable[[ModuleType, str, object], None],
+    error: Exception,
+    named: str,
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    replace_everywhere(inventory, "discover_machine", fails)
+    ended = run("discover")
+    assert ended.code == MISSING
+    assert shows(ended.err, named, "file-lost")
+    with pytest.raises(type(error)):
+        main.run_command(["--verbose", "discover"])
 
 
 # ------------------------------------------------------------------ its streams and its home

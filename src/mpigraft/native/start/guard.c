@@ -8,9 +8,10 @@
  * it from both might take the second for a demand to end at once. What the program leaves gets
  * SIGTERM, and what is there after the grace SIGKILL; a helper of srun, which then ends the
  * ranks on other nodes, is killed last. SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT
- * are passed on to the program. What a launch left in /dev/shm and TMPDIR that ended with a failure,
- * or whose guard was killed with it, is removed (sweep.c). Exit status: the program's; 128 + n if signal n ended it or was
- * passed on; 124 past the limit; 126 or 127 if it cannot be started; 2 for bad usage.
+ * are passed on to the program. What a launch left in /dev/shm and TMPDIR that ended with a
+ * failure, or whose guard was killed with it, is removed (sweep.c). Exit status: the program's;
+ * 128 + n if signal n ended it or was passed on; 124 past the limit; 126 or 127 if it cannot be
+ * started; 2 for bad usage.
  */
 #include <ctype.h>
 #include <dirent.h>
