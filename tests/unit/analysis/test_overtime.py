@@ -183,18 +183,55 @@ def test_imports_are_compared_and_named() -> None:
     assert "campaign-import-compared" in codes(compare_campaigns(old, campaign(2)).findings)
 
 
+def busy(side: Measured, others: float, rounds: int = 99) -> Measured:
+    """The campaign, with others on the CPUs in the first rounds."""
+    state = NodeState()
+    there = Conditions(state, state, (CpuUse("n1", 2, 2, 9.0, 9, 0, 9, others, 0),))
+    launches = [replace(x, conditions=there) if x.round < rounds else x for x in side.launches]
+    return replace(side, launches=tuple(launches))
+
+
 def test_disturbed_rounds_withhold_a_verdict() -> None:
     new = campaign(2, level=lambda *_: 1.3)
-    state = NodeState()
-    busy = Conditions(state, state, (CpuUse("n1", 2, 2, 9.0, 9, 0, 9, 0.5, 0),))
-    disturbed = replace(new, launches=tuple(replace(x, conditions=busy) for x in new.launches))
-    comparison = compare_campaigns(campaign(1), disturbed)
+    comparison = compare_campaigns(campaign(1), busy(new, 0.5))
     assert {g.curve for g in comparison.groups} == {Verdict.INCONCLUSIVE}
     assert all(
         "other processes used the CPU in every round" in g.withheld for g in comparison.groups
     )
     assert "verdict-withheld" in codes(comparison.findings)
     assert {g.curve for g in compare_campaigns(campaign(1), new).groups} == {Verdict.SLOWER}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "old_busy", "new_busy", "expected"),
+    [
+        (17.0, 0.0, 0.3, Verdict.SLOWER),  # at most 2.5 times
+        (2.0, 0.0, 0.3, Verdict.INCONCLUSIVE),
+        (17.0, 0.0, 0.5, Verdict.INCONCLUSIVE),  # without a bound
+        (2.0, 0.5, 0.0, Verdict.SLOWER),  # it was the old one that may have lost
+        (1 / 17, 0.3, 0.0, Verdict.FASTER),
+        (1 / 2, 0.3, 0.0, Verdict.INCONCLUSIVE),
+        (1 / 2, 0.0, 0.5, Verdict.FASTER),
+    ],
+)
+def test_a_difference_that_others_cannot_explain_is_called(
+    ratio: float, old_busy: float, new_busy: float, expected: Verdict
+) -> None:
+    old, new = campaign(1), campaign(2, level=lambda *_: ratio)
+    comparison = compare_campaigns(busy(old, old_busy), busy(new, new_busy))
+    assert {g.curve for g in comparison.groups} == {expected}
+    assert ("slow-down-bounded" in codes(comparison.findings)) is (
+        expected is not Verdict.INCONCLUSIVE
+    )
+
+
+def test_rounds_that_are_enough_without_the_disturbed_ones_decide_alone() -> None:
+    new = campaign(2, level=lambda *_: 0.5, rounds=12)
+    slowed = tuple(v._replace(value=18 * v.value) if v.round < 3 else v for v in new.values)
+    comparison = compare_campaigns(campaign(1), busy(replace(new, values=slowed), 0.5, 3))
+    assert {g.curve for g in comparison.groups} == {Verdict.FASTER}
+    assert all(g.pooled < 0.6 for g in comparison.groups)
+    assert "rounds-dropped" in codes(comparison.findings)
 
 
 def test_lost_launches_withhold_what_rests_on_the_rest() -> None:
