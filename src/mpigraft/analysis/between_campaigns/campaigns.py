@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from mpigraft.analysis import completion, cut, summary
@@ -250,7 +251,9 @@ def _withheld(
     ]
     again = {}
     if all(rest) and any(len(rows) < len(s.values) for rows, s in zip(rest, sides, strict=True)):
-        again = {_place(g): g for g in _judge(old, new, pairs, rule, rest[1], rest[0])[0]}
+        # Launches without values were left out, not lost.
+        then, now = replace(old, launches=()), replace(new, launches=())
+        again = {_place(g): g for g in _judge(then, now, pairs, rule, rest[1], rest[0])[0]}
 
     @cache
     def bounded(winner: Verdict) -> dict[Place, CellGroup]:
