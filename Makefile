@@ -19,7 +19,7 @@ ifneq ($(shell $(BIN)/python -c 'print("works")' 2>/dev/null),works)
 $(VENV)/.runtime: dead
 endif
 
-.PHONY: help demo docs ready study test test-long lint setup natives wheel dist dist-check lock clean dead
+.PHONY: help demo docs pictures ready study test test-long lint setup natives wheel dist dist-check lock clean dead
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >$(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
+
+pictures: $(VENV)/.dev ## README's picture anew, from the stored campaign of the tests
+	@$(VENV)/bin/python tools/picture.py
 
 docs: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 docs: $(VENV)/.runtime ## the documentation as pages, into build/docs; warnings and dead links are errors

@@ -1,16 +1,17 @@
-"""Draw what a terminal shows of a stored campaign as an SVG, for the README.
+"""Draw what a terminal shows of the campaign in tests/data/pictures as an SVG, for the README.
 
-    python tools/picture.py STORE CAMPAIGN docs/pictures/quick.svg
+    make pictures
 
 The picture is the real output of `mpigraft compare`, coloured as on a terminal. It has no
-font of its own and fetches none.
+font of its own and fetches none. A test holds it against what compare would print now.
 """
 
 from __future__ import annotations
 
 import io
+import lzma
 import re
-import sys
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -20,6 +21,9 @@ from mpigraft.report import terminal
 from mpigraft.report.contents import load_report
 from mpigraft.store import Store
 
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "tests/data/pictures/quick.sqlite.xz"
+PICTURE = ROOT / "docs/pictures/quick.svg"
 WIDTH = 80
 # Ground, ink and the sixteen colours of a dark terminal; each reads well on the ground.
 THEME = TerminalTheme(
@@ -38,27 +42,20 @@ FACES = re.compile(r"@font-face\s*\{.*?\}", re.DOTALL)
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
-def picture(store: Store, campaign: str) -> str:
+def picture() -> str:
     """The SVG. Rich's own font comes from a server; a picture in a README may fetch nothing."""
     console = Console(
         file=io.StringIO(), record=True, width=WIDTH, force_terminal=True,
         color_system="truecolor", markup=False, highlight=False, emoji=False,
     )  # fmt: skip
     console.print("$ mpigraft compare")
-    terminal.print_answer(load_report(store, campaign), console)
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "quick.sqlite").write_bytes(lzma.decompress(STORED.read_bytes()))
+        terminal.print_answer(load_report(Store(Path(folder))), console)
     console.print()  # else the frame cuts the last line
     svg = console.export_svg(title="mpigraft", theme=THEME, unique_id="mpigraft")
     return FACES.sub("", svg).replace("Fira Code, monospace", FONT)
 
 
-def main(words: list[str]) -> int:
-    if len(words) != 3:
-        sys.stderr.write("usage: picture.py STORE CAMPAIGN OUT.svg\n")
-        return 2
-    store, campaign, out = words
-    Path(out).write_text(picture(Store(Path(store)), campaign), encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    PICTURE.write_text(picture(), encoding="utf-8")
