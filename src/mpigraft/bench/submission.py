@@ -273,6 +273,8 @@ class ShareStatus:
     left: int  # launches that the last allocation has not made; 0 before one has started
     left_s: float | None  # at its pace; None: it has none yet, or does not run
     done: bool
+    proved: int = 0  # configurations and layouts that the last allocation has judged
+    to_prove: int = 0  # of how many, before it measures; 0: it measures, or does not run
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,17 +305,16 @@ def submission_status(
     launches = store.launches(record.campaign)
     jobs = store.jobs(record.campaign)
     plan = plan or planned_of(store, record.campaign)
+    evidence = store.evidence(record.campaign, every=True)
+    proved = Counter(one.allocation for one in evidence)
     rows = []
     for number in range(1, record.shares + 1):
         share = Shard(number, record.shares)
         on = [a for a in allocations if a.share == str(share)]
         known = {one.job: states.get(one.job, UNKNOWN) for one in jobs if one.share == number}
-        rows.append(_share(share, known, on, launches, plan))
+        rows.append(_share(share, known, on, launches, (plan, proved)))
     trouble = Counter(
-        finding
-        for one in store.evidence(record.campaign, every=True)
-        if not one.evidence.ok
-        for finding in one.evidence.findings
+        finding for one in evidence if not one.evidence.ok for finding in one.evidence.findings
     )
     trouble.update(f for x in launches if x.state is not LaunchState.OK for f in x.findings)
     errors = [(f, n) for f, n in trouble.most_common() if f.level is Level.ERROR]
@@ -325,8 +326,9 @@ def _share(
     jobs: Mapping[str, JobStatus],
     allocations: Sequence[AllocationRecord],
     launches: Sequence[LaunchRecord],
-    plan: CampaignRecord | None,
+    planned: tuple[CampaignRecord | None, Mapping[str, int]],
 ) -> ShareStatus:
+    plan, proved = planned
     job, behind = _turn(jobs)
     status = jobs.get(job, UNKNOWN)
     launched = [x for x in launches if share.has(x.round)]
@@ -347,7 +349,15 @@ def _share(
         left=pending,
         left_s=None if pace_s is None else pace_s * pending,
         done=done,
+        proved=proved.get(now.id, 0) if now else 0,
+        to_prove=_pairs(plan) if plan and runs and not made else 0,
     )
+
+
+def _pairs(plan: CampaignRecord) -> int:
+    """Count the pairs of configuration and layout that a job judges before it measures."""
+    stored = json.loads(plan.plan)
+    return len(stored.get("configurations", ())) * len(stored.get("layouts", ()))
 
 
 def _turn(jobs: Mapping[str, JobStatus]) -> tuple[str, tuple[str, ...]]:

@@ -38,6 +38,8 @@ def submission_lines(status: SubmissionStatus, *, silent: bool = False) -> Itera
 
 def _share(share: ShareStatus, silent: bool) -> str:
     made = counted(share.launches, "launch")
+    if share.to_prove:
+        made = f"proving {min(share.proved + 1, share.to_prove)}/{share.to_prove}; {made}"
     where = f" on {fold_hosts(share.nodes.split(','), SHOWN)}" if share.nodes else ""
     if share.done:
         waits = share.status.state == "pending"

@@ -1,4 +1,4 @@
-"""Which submission `status` shows, and how its jobs are cancelled."""
+"""Which submission `status` shows, what is proven of it, and how its jobs are cancelled."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft.bench.submission import submission_status
 from mpigraft.cli import bench
-from mpigraft.core.model import Scheduler
+from mpigraft.core.model import EvidenceRecord, Scheduler
+from mpigraft.report import submission_lines
 from mpigraft.store import Store
 from tests.builders.configuration import a_machine
 from tests.builders.messages import matches, shows
-from tests.unit.bench.test_submission import said
+from tests.builders.records import CAMPAIGN, evidence, launch, measured
+from tests.unit.bench.test_submission import RECORD, RUNS, kept, on, said
 
 
 def test_a_refused_submission_is_not_the_last_one(
@@ -60,3 +63,19 @@ def test_a_login_node_shows_a_plan_and_measures_nothing(
         assert "[login-node]" not in shown
     lost = ("bench", site / "night.toml", "--hosts", "a", "--layout", "2x1", "--dry-run")
     assert "[layout-needs-more-nodes]" in said(capsys, site, *lost, code=2)
+
+
+def test_a_job_that_measures_not_yet_says_how_much_it_has_proven(tmp_path: Path) -> None:
+    store = kept(tmp_path, on("41", "1/2"))
+    plan = replace(CAMPAIGN, plan='{"configurations": [1, 2, 3], "layouts": ["1x2", "2x1"]}')
+    for made, words, due in ((4, "proving 5/6", 6), (6, "proving 6/6", 6), (0, "1 launch", 0)):
+        with store.writer() as writer:
+            for k in range(made):
+                writer.add_evidence(
+                    EvidenceRecord(CAMPAIGN.id, f"k{k}", "1x2", evidence(""), "a41")
+                )
+            if not made:
+                writer.add_launch(launch(0, allocation="a41"), measured(1.0), {})
+        status = submission_status(store, RECORD, {"41": RUNS}, plan)
+        assert [x.to_prove for x in status.shares] == [due, 0]
+        assert shows(list(submission_lines(status))[1], words)
