@@ -206,9 +206,12 @@ const Charts = (() => {
     marks.push(Plot.ruleY([...spec.yaxis.marks.filter((v) => v !== 1 || !spec.ratio), scales.y.domain[0]], styled("grid", {})));
     if (spec.ratio) marks.push(Plot.ruleY([1], styled("one", {})));
     marks.push(Plot.axisY(spec.yaxis.marks, { anchor: "left", tickSize: 0, tickPadding: 5, text: spec.yaxis.text || short, label: null }));
+    // Of names that would touch each other the later goes; the last one, how far it goes, stays.
     let last = -Infinity;
+    const room = (mark) => 6.4 * spec.xaxis.text(mark).length + 4;
+    const end = spec.xaxis.marks.at(-1);
     const named = spec.bare ? [] : spec.xaxis.marks.filter((mark) => {
-      const fits = X(mark) - last >= 6.4 * spec.xaxis.text(mark).length + 4;
+      const fits = mark === end || (X(mark) - last >= room(mark) && X(end) - X(mark) >= room(end));
       if (fits) last = X(mark);
       return fits;
     });

@@ -40,10 +40,10 @@ const Scaling = (() => {
     const columns = view.sizes.map(([name, size]) => ({ name, size, values: curves(view, size, false), ratios: curves(view, size, true) }));
     const shown = [...new Set(columns.flatMap((c) => c.values.map((one) => one.name)))].sort();
     if (!shown.length) return Charts.picture(width, 40, Charts.text(4, 20, "No configuration is shown."), []);
-    const beside = width >= 900 && columns.length > 1;
+    const beside = columns.length > 1 && width >= 500 * columns.length;
     const across = beside ? 2 * columns.length : Math.max(1, Math.min(columns.length, Math.floor(width / 210)));
     const narrow = width < 520 && 20 + 6.4 * Math.max(...shown.map((n) => data.names[n].label.length)) > 90;
-    const tall = compact ? 70 : beside ? 104 : 120;
+    const tall = compact ? 70 : 104;
     const named = 20 + 6.4 * Math.max(...shown.map((n) => data.names[n].label.length));
     // Names stand at the ends of all curves where they are short, else where a row or its half ends.
     const short = named <= 90;
@@ -52,7 +52,9 @@ const Scaling = (() => {
     const wide = (width - (short || narrow ? 0 : halves * (Math.min(named, 170) - 12))) / across;
     const hits = [];
     const parts = [];
-    const panels = [...columns.map((c) => [c, false]), ...columns.map((c) => [c, true])];
+    // A row of values above one of ratios; where a row is shorter, both of a size side by side.
+    const both = columns.map((c) => [[c, false], [c, true]]);
+    const panels = across < columns.length ? both.flat() : [0, 1].flatMap((k) => both.map((pair) => pair[k]));
     const rows = Math.ceil(panels.length / across);
     panels.forEach(([column, ratios], i) => {
       const drawn = ratios ? column.ratios : column.values;
@@ -66,10 +68,11 @@ const Scaling = (() => {
         ratio: ratios, margin: ratios ? data.margin : 0, curves: drawn, labels: ends(place) && !narrow, brief: true,
         title: Charts.esc(`${what}${column.size > 0 ? ` at ${Charts.bytes(column.size)}` : ""}`),
       }, hits));
+      parts.push(Charts.text(box.x + box.w, box.y + tall + 28, view.axis, { class: "end" }));
     });
     const bottom = 22 + rows * (tall + 50) - 18;
-    parts.push(Charts.text(width - 4, bottom, view.axis, { class: "end" }));
-    const [key, below] = Charts.legend(shown, bottom - 2, width - 90);
+    // Names at the ends of all curves are the key.
+    const [key, below] = short && !narrow ? ["", 12] : Charts.legend(shown, bottom - 2, width - 90);
     return Charts.picture(width, bottom - 8 + below, parts.join("") + key, hits);
   }
 

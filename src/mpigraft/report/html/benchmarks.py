@@ -1,6 +1,6 @@
 """One part of the page for each benchmark: charts, verdicts by size, all figures.
 
-With several layouts the part begins with the scaling view, and the layouts are folded inside.
+With several layouts the scaling view is above, and the layouts are folded inside.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from mpigraft.report.wording.counts import Section
 Numbers = Mapping[int, int]  # of a section or view in the page's figures, by its identity
 
 
-def benchmark(card: Card, data: ReportData, sections: Numbers, first_view: int) -> Html:
-    """Render the whole part. `first_view` is the number of the card's first view in the figures."""
+def benchmark(card: Card, data: ReportData, sections: Numbers) -> Html:
+    """Render the whole part."""
     single = len(card.sections) == 1
     name = overview.card_anchor(card)
     subtitle = f"{words.in_unit(card.quantity, card.unit)}, {words.better(card.better)}"
@@ -36,9 +36,7 @@ def benchmark(card: Card, data: ReportData, sections: Numbers, first_view: int) 
         (section,) = card.sections
         inside = list(_section(section, sections[id(section)], data))
     else:
-        inside = [
-            scaling(card, view, first_view + place, data) for place, view in enumerate(card.views)
-        ]
+        inside = [el("p", el("a", "Over nodes", href="#nodes"))] if card.views else []
         inside += [_layout(section, sections[id(section)], data) for section in card.sections]
     layouts = [section.layout for section in card.sections]
     if again := benchmark_command(data.campaign, card.benchmark, layouts):
@@ -94,11 +92,12 @@ def _section(section: Section, index: int, data: ReportData) -> Iterator[Html]:
     yield overview.all_figures(index)
 
 
-def scaling(card: Card, view: View, number: int, data: ReportData, *, title: bool = False) -> Html:
-    """Render the chart of one view; where all cells have one round it says that runs are single."""
+def scaling(card: Card, view: View, number: int, data: ReportData) -> Html:
+    """Render the chart of one view under its title; where all cells have one round it says that
+    runs are single. `number` is that of the view in the page's figures."""
     cells = [cell for _, section in view.points for group in section.groups for cell in group.cells]
     single = all(cell.low is None for cell in cells)
-    named = f"{card.benchmark}, {view.series}: " if title else f"{view.series.capitalize()}: "
+    named = f"{card.benchmark}, {view.series}: "
     text = f"{named}{card.quantity} and ratio to {data.comparison.baseline} over {view.axis}."
     if single and data.comparison.origin is Origin.IMPORT:
         text += " Single runs: no interval, no verdict."
@@ -106,12 +105,10 @@ def scaling(card: Card, view: View, number: int, data: ReportData, *, title: boo
         text += " No interval is known."
     else:
         text += " Bands: 95 % intervals."
-    if title:
-        head = el("p", el("b", card.benchmark), foreign(f", {view.series}"), class_="head")
-        below = text.removeprefix(named)
-        below = below[:1].upper() + below[1:]
-        return join(head, chart("scaling", text, below, data_view=number))
-    return chart("scaling", text, f"{text} {caption(data)}", data_view=number)
+    head = el("p", el("b", card.benchmark), foreign(f", {view.series}"), class_="head")
+    below = text.removeprefix(named)
+    below = below[:1].upper() + below[1:]
+    return join(head, chart("scaling", text, below, data_view=number))
 
 
 def _charts(section: Section, index: int, data: ReportData) -> list[Html]:

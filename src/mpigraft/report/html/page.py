@@ -78,12 +78,13 @@ def _header(data: ReportData, title: str) -> Html:
         _nodes(data),
         len(data.allocations),
     )
-    when = "imported on" if comparison.origin is Origin.IMPORT else "date"
+    imported = comparison.origin is Origin.IMPORT
+    when, what = ("imported on", "machine") if imported else ("date", "node")
     facts = [
         ("baseline", comparison.baseline),
         ("configurations", len(_measured(data)) + len(_absent(data))),
         ("rounds", rounds),
-        (numbers.plural(len(nodes), "node"), fold_hosts(nodes, NAMED)),
+        (numbers.plural(len(nodes), what), fold_hosts(nodes, NAMED)),
         ("allocations", spans if spans > 1 else 0),
         (when, campaign.created[:10]),
     ]
@@ -98,10 +99,10 @@ def _header(data: ReportData, title: str) -> Html:
 
 
 def _nav(data: ReportData) -> Html:
-    links = [("glance", "At a glance")]
-    links += [("pairs", "Node by node")] if data.links else []
     every = cards(data.comparison)
+    links = [("pairs", "Node by node")] if data.links else []
     links += [("nodes", "Over nodes")] if any(card.views for card in every) else []
+    links += [("glance", "At a glance")]
     links += [(overview.card_anchor(card), _label(card, every)) for card in every]
     links += [("growth", "Growth")] if rank_scaling.growths_to_show(data) else []
     links += [
@@ -131,18 +132,15 @@ def _sections(data: ReportData) -> list[Html]:
     first_views = [0, *itertools.accumulate(len(card.views) for card in every)]
     known = words.unbroken(precision.precision(data).line) + "."
     sure = el("p", known, class_="sub")
-    parts = [section("glance", "At a glance", *_glance(data, every), sure, _curves(data))]
-    problems = report_findings(data)
-    if problems:
-        parts.append(section("findings", "Findings", evidence.findings(problems)))
+    parts = []
     if pairs := _figures(node_pairs.figures(data)):  # first, since who has one wanted it
         parts.append(section("pairs", "Node by node", *pairs))
     if over := _over_nodes(data, every, first_views):
         parts.append(section("nodes", "Over nodes", *over))
-    parts += [
-        benchmarks.benchmark(card, data, numbers_of, first)
-        for card, first in zip(every, first_views, strict=False)
-    ]
+    parts.append(section("glance", "At a glance", *_glance(data, every), sure, _curves(data)))
+    if problems := report_findings(data):
+        parts.append(section("findings", "Findings", evidence.findings(problems)))
+    parts += [benchmarks.benchmark(card, data, numbers_of) for card in every]
     if grown := _figures(rank_scaling.figures(data)):
         parts.append(section("growth", "Growth with ranks", *grown))
     parts += [
@@ -166,10 +164,7 @@ def _over_nodes(
     if not placed:
         return []
     return [
-        *(
-            benchmarks.scaling(card, view, number, data, title=True)
-            for card, view, number in placed
-        ),
+        *(benchmarks.scaling(card, view, number, data) for card, view, number in placed),
         el("p", foreign(caption(data)), class_="sub"),
         overview.over_nodes(every),
     ]
