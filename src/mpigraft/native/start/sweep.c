@@ -4,7 +4,8 @@
  * note that can be locked is of a guard that was killed. The note says when the launch began, and
  * which folders have its process's id in their names; its time is that of the guard's last tick.
  * A file of an MPI is removed if it is this user's, was last changed within that time, and no
- * process has it mapped. A guard that cannot see every process removes nothing. */
+ * process has it mapped; records of a command, if that is gone too. A guard that cannot see every
+ * process removes nothing. */
 #include "sweep.h"
 
 #include <ctype.h>
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +154,8 @@ static void remove_folders(const struct note *note)
     snprintf(old, sizeof old, "ompi.%s.%u/pid.%d", host, (unsigned)geteuid(), note->child);
     snprintf(path, sizeof path, "%s/%s", note->folder, old);
     remove_folder(note, path);
+    if (!kill(note->command, 0) || errno != ESRCH)
+        return; /* it reads the records, and removes them */
     for (int i = 0; i < 10; i++) {
         snprintf(records, sizeof records, "mpigraft-%d-run%d", note->command, i);
         snprintf(path, sizeof path, "%s/%s", note->folder, records);
