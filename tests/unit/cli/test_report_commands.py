@@ -6,7 +6,6 @@ import json
 import math
 import os
 import random
-import runpy
 import stat
 from collections.abc import Callable
 from itertools import product
@@ -323,21 +322,3 @@ def test_report_of_imported_tables(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "r.html"
     assert run("report", "-o", str(out)).code == 0
     assert shows(out.read_text(encoding="utf-8"), "every verdict", "inconclusive")
-
-
-# ------------------------------------------------------------------ the README's picture
-
-
-def test_the_picture_is_the_real_output_and_fetches_nothing(
-    measured: Store, tmp_path: Path
-) -> None:
-    out = tmp_path / "picture.svg"
-    tool = Path(__file__).parents[3] / "tools/picture.py"
-    picture = runpy.run_path(str(tool))
-    assert picture["main"]([str(tmp_path / "store"), "nightly", str(out)]) == 0
-    text = out.read_text(encoding="utf-8")
-    root = ElementTree.fromstring(text)
-    assert shows(" ".join(root.itertext()).replace("\xa0", " "), BASE, FAST)
-    assert "url(" not in text.replace("url(#", "")
-    assert "@font-face" not in text
-    assert picture["main"]([]) == 2
