@@ -43,6 +43,7 @@ WINNERS = (Verdict.FASTER, Verdict.SLOWER)
 
 Compare = Callable[[Sequence[ValueRow]], Comparison]
 Round = tuple[str, int]  # allocation, number
+Launched = tuple[str, str, str, int, int]  # allocation, configuration, layout, round, replica
 Curve = tuple[SeriesKey, str]  # and the label of a configuration
 
 
@@ -87,34 +88,31 @@ def disturbance_findings(
     )
 
 
-def slow_down(launch: LaunchRecord) -> float:
-    """Return the greatest factor by which others may have slowed a launch; 1 if it is undisturbed.
+def slow_down(launch: LaunchRecord, benchmarks: int = 1) -> float:
+    """Return the greatest factor by which others may have slowed one of the `benchmarks` of a
+    launch; 1 if it is undisturbed.
 
     While one rank does not run, all may wait. So at worst the CPU seconds that others took from
-    ranks follow each other, and the launch was at work for the rest of its time: 1 / (1 - taken).
-    If that is nothing, there is no bound: UNBOUNDED.
+    ranks follow each other, all during this benchmark, and it was at work for the rest of its time:
+    1 / (1 - taken). If that is nothing, there is no bound: UNBOUNDED.
     """
     if not is_disturbed(launch):
         return 1.0
-    left = 1 - sum(use.others * use.cpus for use in _nodes(launch))
+    left = 1 - benchmarks * sum(use.others * use.cpus for use in _nodes(launch))
     return min(1 / left, UNBOUNDED) if left > 0 else UNBOUNDED
 
 
-def slow_downs(values: Iterable[ValueRow], launches: Iterable[LaunchRecord]) -> list[float]:
+def slow_downs(values: Sequence[ValueRow], launches: Iterable[LaunchRecord]) -> list[float]:
     """Return for each value the `slow_down` of its launch."""
+    measured: dict[Launched, set[str]] = defaultdict(set)
+    for row in values:
+        measured[_launched(row)].add(row.benchmark)
     known = {
-        (x.allocation, x.configuration, x.layout, x.round, x.replica): slow_down(x)
-        for x in filter(is_disturbed, launches)
+        place: slow_down(launch, len(measured[place]))
+        for launch in filter(is_disturbed, launches)
+        if (place := _launched(launch)) in measured
     }
-    return [
-        known.get((row.allocation, row.configuration, row.layout, row.round, row.replica), 1.0)
-        for row in values
-    ]
-
-
-def undisturbed(values: Iterable[ValueRow], launches: Iterable[LaunchRecord]) -> list[bool]:
-    """Tell for each value whether its launch was not disturbed."""
-    return [factor <= 1 for factor in slow_downs(values, launches)]
+    return [known.get(_launched(row), 1.0) for row in values]
 
 
 def without_slow_down(row: ValueRow, factor: float) -> ValueRow:
@@ -168,8 +166,8 @@ def withhold_verdicts(
         disturbed = Disturbed(sum(own[one] or base[one] for one in both), len(both))
         again = rest.groups.get(_curve(group))
         pairs = (control_of(group, whole.noise), control_of(group, rest.noise))
-        likely = partial(same_winner, bounded, _curve(group))
-        judged.append(judge_group(group, disturbed, again, likely, pairs, margin))
+        holds = partial(same_winner, bounded, _curve(group))
+        judged.append(judge_group(group, disturbed, again, holds, pairs, margin))
     if not any(one.code for one in judged):
         return whole
     groups = tuple(one.group for one in judged)
@@ -279,6 +277,7 @@ def _upheld(group: CellGroup, again: CellGroup, floor: float) -> bool:
 def same_winner(
     bounded: Callable[[Verdict], Mapping[Curve, CellGroup]], curve: Curve, winner: Verdict
 ) -> bool:
+    """Test whether a curve has the same winner where the loser was slowed by as much as can be."""
     group = bounded(winner).get(curve)
     return group is not None and group.curve is winner
 
@@ -327,6 +326,11 @@ def judged_findings(judged: Iterable[CurveJudgement]) -> Iterator[Finding]:
 
 
 # ------------------------------------------------------------------ rounds and words
+
+
+def _launched(one: LaunchRecord | ValueRow) -> Launched:
+    """Name the launch of a value as the launch itself is named."""
+    return one.allocation, one.configuration, one.layout, one.round, one.replica
 
 
 def _nodes(launch: LaunchRecord) -> tuple[CpuUse, ...]:

@@ -74,7 +74,7 @@ def test_twelve_rounds_and_hosts_are_named_and_the_rest_counted(count: int, more
 def test_a_value_is_as_disturbed_as_its_own_launch() -> None:
     rows = [row(name, turn, 8, 1.0) for name in ("base", "k0") for turn in (0, 1)]
     loaded = [launch(("base", 0, 0), LESS), launch(("k0", 1, 0), TENTH)]
-    assert disturbance.undisturbed(rows, loaded) == [True, True, True, False]
+    assert [factor > 1 for factor in disturbance.slow_downs(rows, loaded)] == [False] * 3 + [True]
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,11 @@ def test_a_time_is_divided_and_a_rate_multiplied_and_anything_else_has_no_bound(
     found = disturbance.without_slow_down(row("k0", 0, 8, 10.0, metric=metric), factor)
     assert found == row("k0", 0, 8, found.value, metric=metric)
     assert found.value == pytest.approx(expected)
+
+
+def test_what_others_took_may_all_have_fallen_on_one_benchmark() -> None:
+    """Three benchmarks share a launch of which others took a tenth of two CPUs."""
+    rows = [row("k0", 0, 8, 1.0, benchmark=f"native:{n}") for n in ("bw", "latency", "bibw")]
+    rows += [rows[0]._replace(metric="message_rate"), row("k1", 0, 8, 1.0)]
+    loaded = [launch((name, 0, 0), use(0.125, wall_s=9.0)) for name in ("k0", "k1")]
+    assert disturbance.slow_downs(rows, loaded) == pytest.approx([4.0] * 4 + [4 / 3])
