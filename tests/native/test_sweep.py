@@ -111,18 +111,19 @@ def test_what_a_killed_launch_left_is_removed_by_the_next(
     assert not [name for name in mine if began < (SHM / name).stat().st_mtime < time.time() - 2]
 
 
-def a_killed_launch(guard: Path, folder: Path, name: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """A launch that made a file of an MPI's name, and was killed."""
-    file = SHM / name
-    words: list[str | Path] = [
-        guard,
-        "--",
-        "sh",
-        "-c",
-        f"sleep 0.3; echo x > {file}; touch {folder}/ran; sleep 60",
-    ]
+def a_launch(guard: Path, folder: Path, file: Path) -> subprocess.Popen[bytes]:
+    """A launch that has made a file of an MPI's name, and goes on."""
+    script = f"sleep 0.3; echo x > {file}; touch {folder}/ran; sleep 60"
+    words: list[str | Path] = [guard, "--", "sh", "-c", script]
     launch = subprocess.Popen(words, env={**os.environ, "TMPDIR": str(folder)})
     assert until((folder / "ran").exists)
+    return launch
+
+
+def a_killed_launch(guard: Path, folder: Path, name: str) -> tuple[subprocess.Popen[bytes], Path]:
+    """One that was killed."""
+    file = SHM / name
+    launch = a_launch(guard, folder, file)
     time.sleep(0.3)  # for another tick
     kill_whole(launch)
     return launch, file
@@ -163,15 +164,7 @@ def test_what_is_of_others_stays(guard: Path, folder: Path) -> None:
 
 def test_a_launch_that_runs_keeps_what_it_has(guard: Path, folder: Path) -> None:
     file = SHM / f"sm_segment.test.{os.getpid()}"
-    words: list[str | Path] = [
-        guard,
-        "--",
-        "sh",
-        "-c",
-        f"sleep 0.3; echo x > {file}; touch {folder}/ran; sleep 60",
-    ]
-    launch = subprocess.Popen(words, env={**os.environ, "TMPDIR": str(folder)})
-    assert until((folder / "ran").exists)
+    launch = a_launch(guard, folder, file)
     sweep(guard)
     assert file.exists()
     assert (SHM / f"{NOTES}{launch.pid}").exists()
@@ -189,3 +182,18 @@ def test_a_note_of_nonsense_removes_nothing(guard: Path, text: str) -> None:
         sweep(guard)
     finally:
         note.unlink(missing_ok=True)
+
+
+def test_a_failed_launch_leaves_the_records_of_its_command(guard: Path, folder: Path) -> None:
+    """They have that one's id in their name, and it reads them: here it is this process."""
+    records = folder / f"mpigraft-{os.getpid()}-run0"
+    words: list[str | Path] = [
+        guard,
+        "--",
+        "sh",
+        "-c",
+        f"sleep 0.3; mkdir {records}; touch {records}/0; exit 7",
+    ]
+    ended = subprocess.run(words, env={**os.environ, "TMPDIR": str(folder)}, check=False)
+    assert ended.returncode == 7
+    assert (records / "0").exists()
