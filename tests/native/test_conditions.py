@@ -126,7 +126,11 @@ def test_a_launch_says_who_used_its_cpus(world: World, family: Family) -> None:
         done = world.bench(family, "--benchmark", "latency,allreduce", "--budget", "20")
     assert done.code == 0, done.text()
     parsed = native.parse(done.stdout, source="launch")
-    (node,) = parsed.nodes
+    *each, node = parsed.nodes
+    assert [use.benchmark for use in each] == ["native:latency", "native:allreduce"]
+    assert all(use.others > 0.1 for use in each)
+    assert sum(use.wall_s for use in each) < node.wall_s
+    assert sum(use.own_s for use in each) == pytest.approx(node.own_s, rel=0.1)
     assert not [f for f in parsed.findings if f.level == "error"]
     assert (node.ranks, node.cpus) == (2, len(os.sched_getaffinity(0)))
     assert 0 < node.own_s < node.busy_s
@@ -141,7 +145,9 @@ def test_a_launch_says_who_used_its_cpus(world: World, family: Family) -> None:
 def test_each_node_says_it_and_a_probe_does_not(world: World, corrupt: Path) -> None:
     env = {"LD_PRELOAD": str(corrupt), "NODES": "2"}
     done = world.bench(Family.MPICH, "--benchmark", "latency", ranks=4, env=env)
-    assert [n.ranks for n in native.parse(done.stdout, source="launch").nodes] == [2, 2]
+    *own, one, other = native.parse(done.stdout, source="launch").nodes
+    assert (one.ranks, other.ranks, one.benchmark, other.benchmark) == (2, 2, "", "")
+    assert {use.benchmark for use in own} == {"native:latency"}
     assert [r["mpigraft"] for r in records(done)[-2:]] == ["node", "end"]
     probe = world.probe(Family.MPICH)
     assert "node" not in {r["mpigraft"] for r in records(probe)}

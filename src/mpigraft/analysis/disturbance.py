@@ -20,6 +20,7 @@ from mpigraft.analysis.multiplicity import ONE_TIME
 from mpigraft.analysis.summary import with_summary
 from mpigraft.core.model import (
     METRICS,
+    Benchmark,
     Better,
     CellGroup,
     Comparison,
@@ -53,8 +54,12 @@ def taken(use: CpuUse) -> float:
 
 
 def is_disturbed(launch: LaunchRecord) -> bool:
-    """Test whether others took the CPU on one of a launch's nodes."""
-    return any(taken(use) >= TAKEN for use in _nodes(launch))
+    """Test whether others took the CPU on one of a launch's nodes, during a benchmark or all."""
+    return _took_part(_nodes(launch))
+
+
+def _took_part(uses: Iterable[CpuUse]) -> bool:
+    return any(taken(use) >= TAKEN for use in uses)
 
 
 def disturbance_findings(
@@ -88,31 +93,45 @@ def disturbance_findings(
     )
 
 
-def slow_down(launch: LaunchRecord, benchmarks: int = 1) -> float:
-    """Return the greatest factor by which others may have slowed one of the `benchmarks` of a
-    launch; 1 if it is undisturbed.
+def uses_of(launch: LaunchRecord, benchmark: str) -> tuple[tuple[CpuUse, ...], bool]:
+    """Return who used the CPUs while a launch ran a benchmark, and whether it is only known for
+    the whole launch. A benchmark's record is of all values whose options are its own and more."""
+    nodes = _nodes(launch)
+    if own := tuple(use for use in nodes if use.benchmark == benchmark):
+        return own, False
+    value = Benchmark.parse(benchmark)
+    if own := tuple(u for u in nodes if u.benchmark and Benchmark.parse(u.benchmark).covers(value)):
+        return own, False
+    return tuple(use for use in nodes if not use.benchmark), True
+
+
+def slow_down(uses: Sequence[CpuUse], benchmarks: int = 1) -> float:
+    """Return the greatest factor by which others may have slowed one of the `benchmarks` that ran
+    meanwhile; 1 if these were undisturbed.
 
     While one rank does not run, all may wait. So at worst the CPU seconds that others took from
     ranks follow each other, all during this benchmark, and it was at work for the rest of its time:
     1 / (1 - taken). If that is nothing, there is no bound: UNBOUNDED.
     """
-    if not is_disturbed(launch):
+    if not _took_part(uses):
         return 1.0
-    left = 1 - benchmarks * sum(use.others * use.cpus for use in _nodes(launch))
+    left = 1 - benchmarks * sum(use.others * use.cpus for use in uses)
     return min(1 / left, UNBOUNDED) if left > 0 else UNBOUNDED
 
 
 def slow_downs(values: Sequence[ValueRow], launches: Iterable[LaunchRecord]) -> list[float]:
-    """Return for each value the `slow_down` of its launch."""
+    """Return for each value the `slow_down` of its benchmark in its launch."""
     measured: dict[Launched, set[str]] = defaultdict(set)
     for row in values:
         measured[_launched(row)].add(row.benchmark)
-    known = {
-        place: slow_down(launch, len(measured[place]))
-        for launch in filter(is_disturbed, launches)
-        if (place := _launched(launch)) in measured
-    }
-    return [known.get(_launched(row), 1.0) for row in values]
+    known = {}
+    for launch in filter(is_disturbed, launches):
+        place = _launched(launch)
+        found = {benchmark: uses_of(launch, benchmark) for benchmark in measured.get(place, ())}
+        shared = sum(is_shared for _, is_shared in found.values())
+        for benchmark, (uses, is_shared) in found.items():
+            known[place, benchmark] = slow_down(uses, shared if is_shared else 1)
+    return [known.get((_launched(row), row.benchmark), 1.0) for row in values]
 
 
 def without_slow_down(row: ValueRow, factor: float) -> ValueRow:

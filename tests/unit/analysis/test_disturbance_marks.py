@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_a_value_is_as_disturbed_as_its_own_launch() -> None:
 def test_a_launch_is_slowed_at_most_as_if_ranks_lost_the_cpu_one_after_another(
     uses: tuple[CpuUse, ...], expected: float
 ) -> None:
-    assert disturbance.slow_down(launch(("base", 0, 0), *uses)) == pytest.approx(expected)
+    assert disturbance.slow_down(uses) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,23 @@ def test_a_time_is_divided_and_a_rate_multiplied_and_anything_else_has_no_bound(
     assert found.value == pytest.approx(expected)
 
 
-def test_what_others_took_may_all_have_fallen_on_one_benchmark() -> None:
+def of_benchmark(others: float, benchmark: str, **changes: Any) -> CpuUse:
+    return replace(use(others, **changes), benchmark=f"native:{benchmark}")
+
+
+def test_a_benchmark_is_as_disturbed_as_its_own_record_says() -> None:
+    """Others took a tenth of the launch, all during latency; a start has no record of its own."""
+    names = ("latency", "latency,time=overall", "bw", "bw,window=1", "init_time", "launch_time")
+    rows = [row("k0", 0, 8, 1.0, benchmark=f"native:{n}") for n in names]
+    own = (of_benchmark(0.25, "latency"), of_benchmark(0.125, "latency", host="n2"))
+    rest = (of_benchmark(0.05, "bw"), of_benchmark(0.3, "bw,window=1"), use(0.125, wall_s=9.0))
+    loaded = launch(("k0", 0, 0), *own, *rest)
+    assert disturbance.slow_downs(rows, [loaded]) == pytest.approx([4.0, 4.0, 1.0, 2.5, 2.0, 2.0])
+    assert disturbance.is_disturbed(launch(("k0", 0, 0), own[0], use(0.02)))
+    assert matches(finding(loaded), "cpu-taken", count=1, hosts="n1, n2", known=1, rounds="")
+
+
+def test_without_its_record_what_others_took_may_all_have_fallen_on_one_benchmark() -> None:
     """Three benchmarks share a launch of which others took a tenth of two CPUs."""
     rows = [row("k0", 0, 8, 1.0, benchmark=f"native:{n}") for n in ("bw", "latency", "bibw")]
     rows += [rows[0]._replace(metric="message_rate"), row("k1", 0, 8, 1.0)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,8 +86,10 @@ def test_what_nodes_say_comes_with_the_values_of_a_launch() -> None:
         b'{"mpigraft":"value","benchmark":"latency","metric":"latency","unit":"us","size":8,'
         b'"value":1.5}\n'
     )
-    data = b'{"mpigraft":"begin"}\n' + value + NODE + NODE + b'{"mpigraft":"end","values":1}\n'
+    named = NODE.replace(b'"ranks"', b'"benchmark":"bw,window=2,a=b","ranks"')
+    data = b'{"mpigraft":"begin"}\n' + value + named + NODE + b'{"mpigraft":"end","values":1}\n'
     parsed = native.parse(data, source="launch")
-    assert parsed.nodes == (CpuUse("n1", 2, 4, 1.5, 3.0, 0.25, 2.5, 0.125, 7),) * 2
+    whole = CpuUse("n1", 2, 4, 1.5, 3.0, 0.25, 2.5, 0.125, 7)
+    assert parsed.nodes == (replace(whole, benchmark="native:bw,a=b,window=2"), whole)
     assert len(parsed.measurements) == 1
     assert parsed.findings == ()

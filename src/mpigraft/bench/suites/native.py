@@ -170,7 +170,7 @@ def _record(record: dict[str, Any], place: Place, state: _NativeState) -> None:
     elif kind == "value":
         state.measurements.append(_measurement(record, place, state))
     elif kind == "node":
-        state.nodes.append(_node(record, place))
+        state.nodes.append(_node(record, place, state))
     elif kind == "end":
         state.counted.append(_whole(record, "values", place))
         if state.spans:
@@ -192,7 +192,7 @@ def _header(record: dict[str, Any], place: Place) -> dict[str, str]:
     return header
 
 
-def _node(record: dict[str, Any], place: Place) -> CpuUse:
+def _node(record: dict[str, Any], place: Place, state: _NativeState) -> CpuUse:
     return CpuUse(
         host=clean(str(record.get("host")).encode("utf-8", "backslashreplace")),
         ranks=_whole(record, "ranks", place),
@@ -203,16 +203,21 @@ def _node(record: dict[str, Any], place: Place) -> CpuUse:
         own_s=_finite(record.get("own_s"), "own_s", place),
         others=_finite(record.get("others"), "others", place),
         switches=_whole(record, "switches", place),
+        benchmark=_named(record, place, state).key if "benchmark" in record else "",
     )
 
 
 _UPDATE = "use the mpigraft-bench that belongs to this version of mpigraft"
 
 
-def _measurement(record: dict[str, Any], place: Place, state: _NativeState) -> Measurement:
+def _named(record: dict[str, Any], place: Place, state: _NativeState) -> Benchmark:
     name = record.get("benchmark")
     if not isinstance(name, str) or not BENCHMARK.fullmatch(name):
         place.refuse(f"the benchmark is {str(name)[:40]!r}, not a name")
+    return Benchmark.parse(f"{state.suite}:{name}")
+
+
+def _measurement(record: dict[str, Any], place: Place, state: _NativeState) -> Measurement:
     metrics = METRICS if state.metrics is None else state.metrics
     metric = metrics.get(str(record.get("metric")))
     if metric is None or record.get("unit") != metric.unit:
@@ -226,7 +231,7 @@ def _measurement(record: dict[str, Any], place: Place, state: _NativeState) -> M
     if not isinstance(samples, list):
         place.refuse("samples is not a list")
     return Measurement(
-        benchmark=Benchmark.parse(f"{state.suite}:{name}"),
+        benchmark=_named(record, place, state),
         metric=metric.name
         if metrics is METRICS
         else metric_key(metric.name, metric.unit, metric.better),

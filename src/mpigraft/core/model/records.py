@@ -165,7 +165,8 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """Who used the CPUs of one node's ranks, from after MPI_Init to before MPI_Finalize."""
+    """Who used the CPUs of one node's ranks: during a benchmark, or from after MPI_Init to before
+    MPI_Finalize. Of a benchmark, nodes of which others took nothing may be left out."""
 
     host: str
     ranks: int
@@ -176,6 +177,7 @@ class CpuUse:
     own_s: float  # CPU seconds of the ranks, on any CPU
     others: float  # greatest share, 0 to 1, that others took of CPUs which ranks have in common
     switches: int  # involuntary context switches of the ranks
+    benchmark: str = ""  # key; empty: the whole launch
 
 
 @dataclass(frozen=True, slots=True)

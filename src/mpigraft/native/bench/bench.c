@@ -265,21 +265,26 @@ static bool needs_two(const struct selection *selections, int count)
     return needs;
 }
 
+/* And say who used the CPUs meanwhile. A start is over before that can be seen. */
+static void run_observed(struct bench *bench, const struct selection *selection)
+{
+    bool observed = selection->options.format == FORMAT_JSON &&
+                    selection->benchmark->ranks != STARTUP;
+    struct use_before before;
+    if (observed)
+        before = use_begins(bench->world.host);
+    run_benchmark(bench, selection);
+    if (observed)
+        use_ends(bench->world.host, bench->world.rank, selection->label, &before);
+}
+
 static void run_all(struct bench *bench, const struct selection *selections, int count)
 {
     for (int i = 0; i < count; i++)
-        run_benchmark(bench, &selections[i]);
+        run_observed(bench, &selections[i]);
     int valid = bench->valid;
     OK(MPI_Bcast(&valid, 1, MPI_INT, 0, MPI_COMM_WORLD));
     bench->valid = valid;
-}
-
-/* And say who used the CPUs meanwhile. */
-static void run_observed(struct bench *bench, const struct selection *selections, int count)
-{
-    struct use_before before = use_begins(bench->world.host);
-    run_all(bench, selections, count);
-    use_ends(bench->world.host, bench->world.rank, &before);
 }
 
 /* --help and --list: no MPI is started. */
@@ -300,10 +305,12 @@ static void measure(struct bench *bench, const struct options *options,
     bool json = options->format == FORMAT_JSON;
     if (bench->world.rank == 0 && json)
         print_begin(&bench->world, options->buffers);
+    struct use_before before;
     if (json)
-        run_observed(bench, selections, count);
-    else
-        run_all(bench, selections, count);
+        before = use_begins(bench->world.host);
+    run_all(bench, selections, count);
+    if (json)
+        use_ends(bench->world.host, bench->world.rank, NULL, &before);
     if (bench->world.rank == 0 && json)
         printf("{\"mpigraft\":\"end\",\"values\":%d,\"phases\":0}\n", bench->values);
     fflush(stdout);

@@ -13,6 +13,8 @@
 
 #include "conditions.h"
 
+#define SOMETHING 0.01 /* of the CPU time of a node's ranks: less may be the kernel's own */
+
 /* Of one node. */
 struct node_use {
     char host[256];
@@ -141,19 +143,32 @@ struct use_before use_begins(MPI_Comm host)
     return before;
 }
 
-static void print_node(const struct node_use *node)
+static void print_node(const struct node_use *node, const char *benchmark)
 {
     printf("{\"mpigraft\":\"node\",\"host\":");
     json_string(stdout, node->host);
+    if (benchmark)
+        printf(",\"benchmark\":\"%s\"", benchmark);
     printf(",\"ranks\":%d,\"cpus\":%d,\"wall_s\":%.6g,\"busy_s\":%.6g,\"steal_s\":%.6g,"
            "\"own_s\":%.6g,\"others\":%.4g,\"switches\":%ld}\n",
            node->ranks, node->cpus, node->wall, node->busy, node->steal, node->own, node->others,
            node->switches);
 }
 
+/* The node of which others took most. */
+static int busiest(const struct node_use *all, int nodes)
+{
+    int most = 0;
+    for (int i = 1; i < nodes; i++)
+        if (all[i].cpus && (!all[most].cpus || all[i].others > all[most].others))
+            most = i;
+    return most;
+}
+
 /* The first rank of each node sends what its ranks and others used to rank 0, which prints it. A
- * node whose kernel does not say is left out. */
-static void print_nodes(struct node_use *mine, int rank)
+ * node whose kernel does not say is left out; for one benchmark also those of which others took
+ * nothing, but for one. */
+static void print_nodes(struct node_use *mine, int rank, const char *benchmark)
 {
     int nodes = 0;
     MPI_Comm first;
@@ -164,15 +179,17 @@ static void print_nodes(struct node_use *mine, int rank)
     OK(MPI_Comm_size(first, &nodes));
     struct node_use *all = need(rank ? 0 : (size_t)nodes, sizeof *all);
     OK(MPI_Gather(mine, sizeof *mine, MPI_BYTE, all, sizeof *all, MPI_BYTE, 0, first));
+    int most = rank ? 0 : busiest(all, nodes);
     for (int i = 0; i < nodes && rank == 0; i++)
-        if (all[i].cpus)
-            print_node(&all[i]);
+        if (all[i].cpus && (!benchmark || i == most || all[i].others >= SOMETHING))
+            print_node(&all[i], benchmark);
     free(all);
     OK(MPI_Comm_free(&first));
 }
 
-/* Print what was used since `before`; collective over all ranks. */
-void use_ends(MPI_Comm host, int rank, struct use_before *before)
+/* Print what was used since `before`, by a benchmark or, without its name, by all; collective over
+ * all ranks. */
+void use_ends(MPI_Comm host, int rank, const char *benchmark, struct use_before *before)
 {
     struct cpu_time *after = NULL;
     struct node_use node;
@@ -192,7 +209,7 @@ void use_ends(MPI_Comm host, int rank, struct use_before *before)
     OK(MPI_Gather(&used, sizeof used, MPI_BYTE, ranks, sizeof used, MPI_BYTE, 0, host));
     if (place == 0)
         node = use_of_node(ranks, count, wall, before->node, after);
-    print_nodes(place ? NULL : &node, rank);
+    print_nodes(place ? NULL : &node, rank, benchmark);
     free(after);
     free(ranks);
     free(before->node);

@@ -34,6 +34,6 @@ struct use_before {
 };
 
 struct use_before use_begins(MPI_Comm host);
-void use_ends(MPI_Comm host, int rank, struct use_before *before);
+void use_ends(MPI_Comm host, int rank, const char *benchmark, struct use_before *before);
 
 #endif

@@ -201,7 +201,7 @@ static bool run_app(struct mini *mini, const struct world *world, int argc, char
     void *state = mini->app->open(mini);
     make_label(mini, argc, argv);
     bool right = measure(mini, state, world->clock);
-    use_ends(world->host, mini->rank, &before);
+    use_ends(world->host, mini->rank, NULL, &before);
     mini->app->close(state);
     fflush(stdout);
     return right;
