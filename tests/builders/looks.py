@@ -20,6 +20,7 @@ from mpigraft.core.model import (
     Benchmark,
     CampaignRecord,
     Configuration,
+    CpuUse,
     Evidence,
     Family,
     LaunchRecord,
@@ -76,12 +77,14 @@ def _contents(mpi: MpiInstall) -> tuple[tuple[str, str], ...]:
 class Made:
     """A watch, and what stands in the place of launches. `ratios` are true ones, launches vary
     by `spread`; `before` is called before each launch with how many were made. Launches of
-    `failing`, a configuration's id and a round, end without a value."""
+    `failing`, a configuration's id and a round, end without a value; of rounds that are
+    `disturbed` others take half of the CPUs."""
 
     ratios: Mapping[str, float] = field(default_factory=dict)
     spread: float = 0.03
     before: Callable[[int], None] = lambda _: None
     failing: frozenset[tuple[str, int]] = frozenset()
+    disturbed: frozenset[int] = frozenset()
     steps: list[Step] = field(default_factory=list)
     looks: list[tuple[int, int]] = field(default_factory=list)
     announced: list[int] = field(default_factory=list)
@@ -97,6 +100,9 @@ class Made:
 
     def looked(self, look: Look, open_curves: int, launches: int) -> None:
         self.looks.append((look.rounds, open_curves))
+
+    def grew(self, rounds: int, planned: int, launches: int) -> None:
+        self.announced.append(launches)
 
     def rounds(self, configuration: str) -> list[int]:
         return [
@@ -119,7 +125,7 @@ class Made:
 class _Outcome:
     """A launch, of the step that was recorded last."""
 
-    findings, nodes, files = (), (), ()
+    findings, files = (), ()
 
     def __init__(self, made: Made) -> None:
         self.made = made
@@ -130,6 +136,12 @@ class _Outcome:
         assert self.step is not None
         lost = (self.step.configuration.id, self.step.round) in self.made.failing
         return LaunchState.FAILED if lost else LaunchState.OK
+
+    @property
+    def nodes(self) -> tuple[CpuUse, ...]:
+        assert self.step is not None
+        others = 0.5 if self.step.round in self.made.disturbed else 0.0
+        return (CpuUse("n1", 2, 2, 3.0, 6.0, 0.0, 5.0, others, 9),)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

@@ -42,6 +42,9 @@ class Silent:
     def looked(self, look: Look, open_curves: int, launches: int) -> None:
         self.looks.append((look.rounds, open_curves))
 
+    def grew(self, rounds: int, planned: int, launches: int) -> None:
+        pass
+
 
 def mpigraft(*words: object, **more: object) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "mpigraft.cli.main", *map(str, words)]

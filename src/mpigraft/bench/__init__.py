@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mpigraft.bench.schedule.campaign import Campaign as Campaign
     from mpigraft.bench.schedule.campaign import Step as Step
     from mpigraft.bench.schedule.campaign import campaign_record as campaign_record
-    from mpigraft.bench.schedule.campaign import extend_campaign as extend_campaign
     from mpigraft.bench.schedule.campaign import plan_campaign as plan_campaign
     from mpigraft.bench.schedule.campaign import resume_campaign as resume_campaign
     from mpigraft.bench.schedule.campaign import schedule_launches as schedule_launches
+    from mpigraft.bench.schedule.extension import extend_campaign as extend_campaign
     from mpigraft.bench.schedule.places import Start as Start
     from mpigraft.bench.submission import ShareStatus as ShareStatus
     from mpigraft.bench.submission import SubmissionStatus as SubmissionStatus

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Protocol
 
 from mpigraft.bench import measurement, provenance, shards
@@ -29,6 +29,7 @@ from mpigraft.bench.schedule.campaign import (
     campaign_record,
     schedule_launches,
 )
+from mpigraft.bench.schedule.extension import with_spare_rounds
 from mpigraft.bench.shards import GIVE_UP_AFTER, Pair, Work
 from mpigraft.bench.stopping import Stops
 from mpigraft.core.clock import utc_now
@@ -85,6 +86,7 @@ class Watch(Protocol):
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None: ...
     def launched(self, step: Step, outcome: measurement.LaunchOutcome, wall_s: float) -> None: ...
     def looked(self, look: Look, open_curves: int, launches: int) -> None: ...
+    def grew(self, rounds: int, planned: int, launches: int) -> None: ...
 
 
 def run_campaign(
@@ -108,12 +110,15 @@ def run_campaign(
     )
     with _lock(asked, part), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
-        made = shards.read_made(store, record.id)
         allocation = allocation_record(record.id, machine, nodes)
         here = allocation.nodes
         stops = Stops(record, store, share, watch.looked)
-        pending = shards.pending_steps(schedule_launches(asked), share, made, here, stops.ended())
-        steps = stops.remaining_steps(pending)
+
+        def pending(campaign: Campaign) -> tuple[Step, ...]:
+            steps, made = schedule_launches(campaign), shards.read_made(store, record.id)
+            return shards.pending_steps(steps, share, made, here, stops.ended())
+
+        steps = stops.remaining_steps(pending(asked))
         allocation = replace(allocation, share=str(share), steps=len(steps))
         writer.add_allocation(allocation)
         watch.began(asked, len(steps))
@@ -122,10 +127,11 @@ def run_campaign(
             evidence = evidence_of(one, layout, programs[one.key], run.start, nodes)
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
-        refused = shards.refused_arms(made, here)
+        refused = shards.refused_arms(shards.read_made(store, record.id), here)
         ready, trouble = _prove(asked, part, refused, judge, writer, watch)
         failed: Counter[Work] = Counter()
-        for step in steps:
+        spare = _spare_steps(asked, record, pending, store, writer, watch)
+        for step in chain(steps, spare if share == ALL else ()):
             arm, program = shards.arm_key(step), shards.program_key(step)
             if time.monotonic() >= part.deadline:
                 break
@@ -146,6 +152,25 @@ def run_campaign(
     if trouble:
         raise trouble[0]
     return record.id
+
+
+def _spare_steps(
+    asked: Campaign,
+    record: CampaignRecord,
+    pending: Callable[[Campaign], tuple[Step, ...]],
+    store: Store,
+    writer: Writer,
+    watch: Watch,
+) -> Iterator[Step]:
+    """Yield the launches of the spare rounds that others turn out to need, once these are over."""
+    planned = asked.spec.rounds
+    launches = [x for x in store.launches(record.id) if x.round < planned]
+    longer, record = with_spare_rounds(asked, record, launches)
+    if longer is not asked:
+        writer.add_campaign(record)
+        steps = [step for step in pending(longer) if step.round >= planned]
+        watch.grew(longer.spec.rounds, planned, len(steps))
+        yield from steps
 
 
 @contextmanager

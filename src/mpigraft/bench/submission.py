@@ -14,13 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.bench.schedule.campaign import (
-    campaign_record,
-    completed_spec,
-    extend_campaign,
-    extended_rounds,
-    plan_campaign,
-)
+from mpigraft.bench.schedule.campaign import campaign_record, completed_spec, plan_campaign
+from mpigraft.bench.schedule.extension import extend_campaign, extended_rounds
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import (

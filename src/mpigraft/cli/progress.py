@@ -111,6 +111,12 @@ class Progress:
         rest = counted(launches, "launch")
         self._say(f"look after {look.rounds} rounds: {curves} open, {rest} left")
 
+    def grew(self, rounds: int, planned: int, launches: int) -> None:
+        """Say why the campaign is longer than planned."""
+        self.rounds, self.launches = rounds, self.launches + launches
+        more = counted(rounds - planned, "round")
+        self._say(f"{more} more, because other processes used the CPU in some of the {planned}")
+
     def started_round(self, number: int) -> None:
         """In a pipe a bar is noise: one line a round, with the time left."""
         if self.bar.console.is_terminal:

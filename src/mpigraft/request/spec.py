@@ -161,6 +161,11 @@ class CampaignSpec:
         0, "10", most=MOST_ROUNDS, metavar="N", usual="10, with --quick 6",
         help="Rounds to measure; fewer than 6 decide nothing.", panel="How long",
     )  # fmt: skip
+    spare_rounds: int = option(
+        0, "3", most=MOST_ROUNDS, metavar="N", usual="none, with --quick 3",
+        help="Measure up to so many more, one for each round in which others used the CPU.",
+        panel="How long", rare=True,
+    )  # fmt: skip
     looks: tuple[int, ...] = option(
         (), "[9, 14, 20]", key="stop_early_at", most=MAX_COUNT, read=_looks, joined=True,
         metavar="N,N,N", usual="none",

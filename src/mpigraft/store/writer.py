@@ -78,9 +78,10 @@ class Writer:
             raise
 
     def add_campaign(self, record: CampaignRecord) -> None:
-        """Write it once: a resumed or extended campaign writes it into a file of its own."""
+        """Write it, in place of what this file has: it may get more rounds. One that is resumed or
+        extended is written into a file of its own."""
         with self._transaction():
-            self._insert("campaign", plain(record), "OR IGNORE")
+            self._insert("campaign", plain(record), "OR REPLACE")
 
     def add_allocation(self, record: AllocationRecord) -> None:
         """Its end, when it is known, takes the place of what was written at its begin."""

@@ -18,7 +18,7 @@ from mpigraft.analysis.interim import (
     rounds_over,
     settle_looks,
 )
-from mpigraft.bench.schedule import campaign
+from mpigraft.bench.schedule.extension import extend_campaign
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import AllocationRecord, CampaignRecord, Cell, CellGroup, Look, Verdict
 from mpigraft.core.serialize import canonical
@@ -51,12 +51,12 @@ def test_the_levels_of_a_plan_go_with_its_rounds() -> None:
 
 
 def test_each_extension_is_one_look_more_and_spends_half_of_the_rest() -> None:
-    once = campaign.extend_campaign(record(10), 24, 10)
+    once = extend_campaign(record(10), 24, 10)
     assert levels(once) == [(10, 4.0, False), (24, 0.5, True)]
-    twice = campaign.extend_campaign(once, 40, 24)
+    twice = extend_campaign(once, 40, 24)
     assert levels(twice) == [(10, 4.0, False), (24, 0.5, True), (40, 0.25, True)]
-    assert levels(campaign.extend_campaign(record(12, 9, 12), 30, 12))[2:] == [(30, 0.05, True)]
-    several = campaign.extend_campaign(record(20, 9, 14, 20), 30, 20)
+    assert levels(extend_campaign(record(12, 9, 12), 30, 12))[2:] == [(30, 0.05, True)]
+    several = extend_campaign(record(20, 9, 14, 20), 30, 20)
     assert levels(several)[3:] == [(30, 0.05, True)]
 
 
@@ -71,7 +71,7 @@ def test_a_campaign_spends_no_more_than_it_may_however_it_is_extended(
     one = record(rounds or 10, *planned)
     for step in more:
         try:
-            one = campaign.extend_campaign(one, one.rounds + step, 0)
+            one = extend_campaign(one, one.rounds + step, 0)
         except UsageError:
             break
         assert campaign_looks(one)[-1].level >= max(2.0 ** (1 - one.rounds), 1 / 4096)
@@ -269,7 +269,7 @@ def test_what_a_look_has_ended_lacks_no_rounds_after_it() -> None:
     assert (
         due_looks([open_], campaign_looks(record(20)), "base", begun)["a", "1x2"] == 20
     )  # fixed: a gap
-    extended = campaign_looks(campaign.extend_campaign(record(10), 24, 10))
+    extended = campaign_looks(extend_campaign(record(10), 24, 10))
     assert (
         due_looks([group(F, look=10)], extended, "base", {})["a", "1x2"] == 24
     )  # it was launched on
@@ -277,18 +277,18 @@ def test_what_a_look_has_ended_lacks_no_rounds_after_it() -> None:
 
 def test_an_extension_that_could_call_nothing_is_refused() -> None:
     """Each spends half of what is left, and a p of 4,096 patterns is never below 1 / 4,096."""
-    longer = campaign.extend_campaign(record(20, 9, 14, 20), 30, 20)
-    longer = campaign.extend_campaign(longer, 40, 30)
+    longer = extend_campaign(record(20, 9, 14, 20), 30, 20)
+    longer = extend_campaign(longer, 40, 30)
     with pytest.raises(UsageError, match="cannot be extended once more") as refused:
-        campaign.extend_campaign(longer, 60, 40)
+        extend_campaign(longer, 60, 40)
     assert "--rounds 60" in refused.value.fix
     fixed = record(10)
     for rounds in (20, 30, 40, 50, 60):
-        fixed = campaign.extend_campaign(fixed, rounds, rounds - 10)
+        fixed = extend_campaign(fixed, rounds, rounds - 10)
     with pytest.raises(UsageError, match=r"0\.016 %"):
-        campaign.extend_campaign(fixed, 70, 60)
+        extend_campaign(fixed, 70, 60)
 
 
 def test_a_stored_plan_keeps_its_looks_through_an_extension() -> None:
-    longer = campaign.extend_campaign(record(20, 9, 14, 20), 30, 20)
+    longer = extend_campaign(record(20, 9, 14, 20), 30, 20)
     assert json.loads(longer.plan)["wish"]["looks"] == [9, 14, 20]

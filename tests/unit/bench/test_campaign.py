@@ -17,11 +17,11 @@ from mpigraft.bench.schedule.campaign import (
     DEFAULT_BUDGET_MS,
     campaign_record,
     completed_spec,
-    extend_campaign,
     plan_campaign,
     resume_campaign,
     schedule_launches,
 )
+from mpigraft.bench.schedule.extension import extend_campaign
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Allocation, Gpu, MpiInstall, NetDevice, NetLibrary, Origin
 from mpigraft.request.spec import CampaignSpec

@@ -6,16 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mpigraft.analysis.interim import campaign_looks
 from mpigraft.bench import submission as jobs
 from mpigraft.bench.schedule import campaign
-from mpigraft.bench.schedule.campaign import (
+from mpigraft.bench.schedule.campaign import plan_campaign, resume_campaign, schedule_launches
+from mpigraft.bench.schedule.extension import (
     extend_campaign,
-    plan_campaign,
-    resume_campaign,
-    schedule_launches,
+    extended_rounds,
 )
 from mpigraft.bench.submission import submission_status
 from mpigraft.cli.main import run_command
@@ -27,6 +28,7 @@ from mpigraft.core.model import (
     JobRecord,
     JobState,
     JobStatus,
+    Look,
     Shard,
     SubmissionRecord,
 )
@@ -34,6 +36,7 @@ from mpigraft.core.serialize import canonical
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import configurations
 from mpigraft.store import Store
+from tests.builders import looks
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
 from tests.builders.messages import matches
 from tests.builders.records import CAMPAIGN, launch, measured
@@ -76,8 +79,8 @@ def test_an_extension_is_kept_with_its_time_and_what_was_planned() -> None:
     assert [(s["planned"], s["rounds"]) for s in steps] == [(10, 24), (24, 40)]
     assert all(s["at"] for s in steps)
     assert (twice.rounds, json.loads(twice.plan)["wish"]["rounds"]) == (40, 40)
-    assert campaign.extended_rounds(twice) == 24
-    assert campaign.extended_rounds(PLANNED) == 0
+    assert extended_rounds(twice) == 24
+    assert extended_rounds(PLANNED) == 0
     assert replace(twice, rounds=10, plan=PLANNED.plan) == PLANNED
 
 
@@ -101,6 +104,82 @@ def test_the_store_takes_the_longest_plan_whichever_file_has_it(tmp_path: Path) 
         with store.writer() as writer:
             writer.add_campaign(record)
     assert store.campaigns() == (longer,)
+
+
+# ------------------------------------------------------------------ spare rounds
+
+
+def test_a_quick_campaign_has_three_spare_rounds_and_others_what_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def spare(**spec: Any) -> tuple[int, int]:
+        made = looks.planned(monkeypatch, **{"rounds": 0, "looks": (), **spec}).spec
+        return made.rounds, made.spare_rounds
+
+    assert (spare(quick=True), spare(quick=True, rounds=6), spare()) == ((6, 3), (6, 0), (10, 0))
+    assert spare(rounds=8, spare_rounds=2) == (8, 2)
+    assert spare(quick=True, looks=(9, 14)) == (14, 0)
+    with pytest.raises(UsageError) as refused:
+        spare(looks=(9, 14), spare_rounds=1)
+    assert matches(refused.value, "spare-rounds-looks")
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "rounds"), [((), 6), ((2,), 7), ((0, 3), 8), ((0, 1, 2, 3, 4, 5), 9), ((7,), 6)]
+)
+def test_each_disturbed_round_gets_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: tuple[int, ...], rounds: int
+) -> None:
+    """Rounds that are added get none themselves, and who goes on later measures none again."""
+    asked = looks.planned(monkeypatch, rounds=6, spare_rounds=3, looks=())
+    made = looks.Made(disturbed=frozenset((*disturbed, 6)))
+    identity = looks.run(monkeypatch, made, tmp_path, asked)
+    assert made.announced == [24, *([4 * (rounds - 6)] if rounds > 6 else [])]
+    assert made.rounds(looks.BASE) == list(range(rounds))
+    (record,) = Store(tmp_path).campaigns()
+    wish = json.loads(record.plan)["wish"]
+    assert (record.rounds, wish["rounds"]) == (rounds, rounds)
+    assert wish["spare_rounds"] == (0 if rounds > 6 else 3)
+    assert campaign_looks(record) == (Look(rounds, 0.04),)
+    again = looks.Made(disturbed=made.disturbed)
+    looks.run(monkeypatch, again, tmp_path, asked, resume=replace(record, id=identity))
+    assert again.steps == []
+
+
+def test_a_kill_in_a_spare_round_loses_no_launch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = looks.planned(monkeypatch, rounds=6, spare_rounds=3, looks=())
+
+    def kill(launches: int) -> None:
+        if launches == 26:
+            raise looks.Killed
+
+    first = looks.Made(disturbed=frozenset({1, 2}), before=kill)
+    with pytest.raises(looks.Killed):
+        looks.run(monkeypatch, first, tmp_path, asked)
+    (record,) = Store(tmp_path).campaigns()
+    assert record.rounds == 8
+    rest = looks.Made(disturbed=first.disturbed)
+    longer = replace(asked, spec=replace(asked.spec, rounds=8, spare_rounds=0))
+    looks.run(monkeypatch, rest, tmp_path, longer, resume=record)
+    places = [step.place for step in (*first.steps, *rest.steps)]
+    assert sorted(places) == sorted(step.place for step in schedule_launches(longer))
+
+
+def test_jobs_that_share_the_rounds_have_no_spare_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = looks.planned(monkeypatch, rounds=6, spare_rounds=3, looks=())
+    made = looks.Made(disturbed=frozenset(range(6)))
+    looks.run(monkeypatch, made, tmp_path, asked, Shard(1, 2))
+    assert set(made.rounds(looks.BASE)) == {0, 2, 4}
+
+
+def test_an_extension_by_hand_ends_the_spare_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = looks.planned(monkeypatch, rounds=6, spare_rounds=3, looks=())
+    longer = extend_campaign(campaign.campaign_record(asked), 20, 6)
+    assert json.loads(longer.plan)["wish"]["spare_rounds"] == 0
 
 
 # ------------------------------------------------------------------ as jobs

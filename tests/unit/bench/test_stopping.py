@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.schedule import campaign
+from mpigraft.bench.schedule.extension import extend_campaign
 from mpigraft.bench.stopping import decide_ends
 from mpigraft.core.model import CampaignRecord, CellGroup, Shard, Verdict
 from mpigraft.report import looks
@@ -147,7 +147,7 @@ def test_a_campaign_of_several_looks_can_be_extended(
 ) -> None:
     asked = planned(monkeypatch)
     run(monkeypatch, Made({FAST: 0.5}), tmp_path, asked)
-    longer = campaign.extend_campaign(stored(tmp_path), 24, 20)
+    longer = extend_campaign(stored(tmp_path), 24, 20)
     more = Made({FAST: 0.5})
     run(monkeypatch, more, tmp_path, planned(monkeypatch, rounds=24, looks=()), resume=longer)
     assert more.rounds(FAST) == []  # called after nine rounds
@@ -161,7 +161,7 @@ def test_an_extension_of_a_fixed_campaign_launches_everything_and_spends_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(monkeypatch, Made(WON), tmp_path, planned(monkeypatch, rounds=7, looks=()))
-    longer = campaign.extend_campaign(stored(tmp_path), 11, 7)
+    longer = extend_campaign(stored(tmp_path), 11, 7)
     more = Made(WON)
     asked = planned(monkeypatch, rounds=11, looks=())
     run(monkeypatch, more, tmp_path, asked, resume=longer)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.bench.schedule import campaign
+from mpigraft.bench.schedule.extension import extend_campaign
 from mpigraft.core.model import Shard
 from mpigraft.store import Store
 from tests.builders.looks import BASE, FAST, TWIN, Killed, Made, planned, run
@@ -35,7 +35,7 @@ def test_a_campaign_that_a_look_has_ended_is_over_on_other_nodes_too(
 ) -> None:
     asked = planned(monkeypatch)
     run(monkeypatch, Made(WON), tmp_path, asked, node="n1")
-    longer = campaign.extend_campaign(stored(tmp_path), 24, 9)
+    longer = extend_campaign(stored(tmp_path), 24, 9)
     more = Made(WON)
     wider = planned(monkeypatch, rounds=24, looks=())
     run(monkeypatch, more, tmp_path, wider, resume=longer, node="n2")

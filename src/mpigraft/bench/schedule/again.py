@@ -16,7 +16,10 @@ from mpigraft.native import ALONE
 from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec, option_words, stored_spec
 
 # What `benchmark_command` adds itself, and what a new campaign names or draws anew.
-CHANGED = ("name", "benchmark", "seed", "limit", "quick", "layout", "nodes", "ranks_per_node")
+CHANGED = (
+    "name", "benchmark", "seed", "limit", "quick", "spare_rounds", "layout", "nodes",
+    "ranks_per_node",
+)  # fmt: skip
 AXES = ("threads", "map_by", "bind_to", "gpus")  # a layout's key has them
 
 
@@ -36,7 +39,7 @@ def repeated_spec(record: CampaignRecord, *, checks: bool = False) -> CampaignSp
     layouts = tuple(stored.get("layouts") or spec.layout)
     return replace(
         spec, layout=layouts, nodes=(), ranks_per_node=(), threads=(), map_by=(), bind_to=(),
-        looks=(),
+        looks=(), spare_rounds=0,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpigraft import __version__
-from mpigraft.analysis import refuse_empty_look, settle_looks
+from mpigraft.analysis import settle_looks
 from mpigraft.bench.schedule.benchmarks import requested_benchmarks
 from mpigraft.bench.schedule.places import Start
 from mpigraft.bench.schedule.starts import left_out, plan_starts, startable, suitable_layouts
@@ -55,6 +55,7 @@ from mpigraft.selection import (
 )
 
 QUICK_ROUNDS, DEFAULT_ROUNDS = 6, 10
+QUICK_SPARE_ROUNDS = 3
 QUICK_BUDGET_MS, DEFAULT_BUDGET_MS = 8.0, 20.0  # per benchmark and size
 
 Contents = Callable[[MpiInstall], tuple[tuple[str, str], ...]]  # of an MPI: (name, SHA-256)
@@ -283,11 +284,15 @@ def _complete(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -
     spec.refuse_empty_range()
     refuse_idle_limits(spec, benchmarks)
     rounds, looks = settle_looks(spec.rounds, spec.looks)
+    if looks and spec.spare_rounds:
+        raise UsageError.of("spare-rounds-looks")
+    spare = 0 if rounds or looks or not spec.quick else QUICK_SPARE_ROUNDS
     budget = spec.budget_ms or (QUICK_BUDGET_MS if spec.quick else DEFAULT_BUDGET_MS)
     return replace(
         spec,
         name=spec.name or ("quick" if spec.quick else "bench"),
         rounds=rounds or (QUICK_ROUNDS if spec.quick else DEFAULT_ROUNDS),
+        spare_rounds=spec.spare_rounds or spare,
         looks=looks,
         seed=spec.seed or random.SystemRandom().randrange(1, 2**32),
         budget_ms=budget,
@@ -325,41 +330,6 @@ def resume_campaign(
         configurations=tuple(here[c["key"]] for c in stored["configurations"]),
         baseline=here[stored["baseline"]],
     )
-
-
-def extend_campaign(campaign: CampaignRecord, rounds: int, measured: int) -> CampaignRecord:
-    """Make the record of a campaign that goes on to `rounds` rounds; `measured` are begun.
-
-    Its first rounds keep their order: the seed alone makes the schedule. The plan keeps each
-    number of rounds that was planned before, and when more were asked for. The number that is
-    planned already changes nothing, so the same command goes on after a kill. Raises UsageError
-    for fewer.
-    """
-    if rounds < campaign.rounds:
-        raise UsageError.of(
-            "rounds-fewer",
-            name=campaign.name,
-            campaign=campaign.id[:8],
-            rounds=campaign.rounds,
-            measured=measured,
-            requested=rounds,
-        )
-    if rounds == campaign.rounds:
-        return campaign
-    stored = json.loads(campaign.plan)
-    if "wish" not in stored:
-        raise UsageError.of("campaign-not-extendable", name=campaign.name, campaign=campaign.id[:8])
-    stored["wish"]["rounds"] = rounds
-    step = {"planned": campaign.rounds, "rounds": rounds, "at": utc_now()}
-    stored["extensions"] = [*stored.get("extensions", ()), step]
-    refuse_empty_look(longer := replace(campaign, rounds=rounds, plan=canonical(stored)))
-    return longer
-
-
-def extended_rounds(campaign: CampaignRecord) -> int:
-    """Count the rounds that were planned before the last extension of a campaign, else 0."""
-    extensions = json.loads(campaign.plan).get("extensions")
-    return int(extensions[-1]["planned"]) if extensions else 0
 
 
 def campaign_record(campaign: Campaign, identity: str = "") -> CampaignRecord:
