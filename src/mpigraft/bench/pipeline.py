@@ -113,11 +113,7 @@ def run_campaign(
         allocation = allocation_record(record.id, machine, nodes)
         here = allocation.nodes
         stops = Stops(record, store, share, watch.looked)
-
-        def pending(campaign: Campaign) -> tuple[Step, ...]:
-            steps, made = schedule_launches(campaign), shards.read_made(store, record.id)
-            return shards.pending_steps(steps, share, made, here, stops.ended())
-
+        pending = partial(_pending_steps, record.id, store, share, here, stops)
         steps = stops.remaining_steps(pending(asked))
         allocation = replace(allocation, share=str(share), steps=len(steps))
         writer.add_allocation(allocation)
@@ -152,6 +148,19 @@ def run_campaign(
     if trouble:
         raise trouble[0]
     return record.id
+
+
+def _pending_steps(
+    identity: str,
+    store: Store,
+    share: Shard,
+    nodes: str,
+    stops: Stops,
+    campaign: Campaign,
+) -> tuple[Step, ...]:
+    """List the launches of a campaign that this job has still to make."""
+    steps, made = schedule_launches(campaign), shards.read_made(store, identity)
+    return shards.pending_steps(steps, share, made, nodes, stops.ended())
 
 
 def _spare_steps(
