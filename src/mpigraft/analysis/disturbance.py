@@ -100,7 +100,7 @@ def uses_of(launch: LaunchRecord, benchmark: str) -> tuple[tuple[CpuUse, ...], b
     if own := tuple(use for use in nodes if use.benchmark == benchmark):
         return own, False
     value = Benchmark.parse(benchmark)
-    if own := tuple(u for u in nodes if u.benchmark and Benchmark.parse(u.benchmark).covers(value)):
+    if own := tuple(use for use in nodes if Benchmark.parse(use.benchmark).covers(value)):
         return own, False
     return tuple(use for use in nodes if not use.benchmark), True
 
