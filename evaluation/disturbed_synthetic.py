@@ -5,9 +5,10 @@
 Launches vary by 4 % and sizes by 3 %. In a share of the rounds, launches are slowed: others take 12
 to 45 % of two CPUs, and cost some part of what that can cost (1 / (1 - 2 share)). `even`: any
 launch of the round; `arms`, `baseline`: that side six times as often as the other; `burst`: one
-size of a launch, by up to four times that factor. Half of the campaigns have three configurations
-that do not differ, so that any winner is false; the others 3.2 times slower and 6 times faster
-ones, so that a missing verdict is a lost one.
+size of a launch, by up to four times that factor; `samples`: as `arms`, and all that is taken falls
+on half of the samples, which are the values: (1 + 2 share) / (1 - 2 share). Half of the campaigns
+have three configurations that do not differ, so that any winner is false; the others 3.2 times
+slower and 6 times faster ones, so that a missing verdict is a lost one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from mpigraft.core.model import (
 SIZES = tuple(4**n for n in range(8))
 SAME, UNLIKE = (1.0, 1.0, 1.0), (3.2, 1 / 6)
 ROUNDS, SHARES = (6, 10), (0.3, 0.6, 0.95)
-KINDS = ("even", "arms", "baseline", "burst")
+KINDS = ("even", "arms", "baseline", "burst", "samples")
 RARE = 1 / 6
 WINNERS = (Verdict.FASTER, Verdict.SLOWER)
 
@@ -74,8 +75,8 @@ def verdicts(
     for number in range(rounds):
         level, disturbed = rng.normal(0, 0.05), rng.random() < share
         for name, replica, ratio in arms:
-            often = {"arms": name != "base", "baseline": name == "base"}.get(kind)
-            hit = disturbed if often is None else rng.random() < share * (1 if often else RARE)
+            often = share * (1 if (name == "base") is (kind == "baseline") else RARE)
+            hit = disturbed if kind in ("even", "burst") else rng.random() < often
             taken = rng.uniform(0.12, 0.45) if hit and rng.random() < 0.8 else 0.02
             slowed = slowdowns(rng, kind, taken) if taken > 0.1 else np.ones(len(SIZES))
             noise = level + rng.normal(0, 0.04) + rng.normal(0, 0.03, len(SIZES))
@@ -95,6 +96,8 @@ def slowdowns(rng: np.random.Generator, kind: str, taken: float) -> np.ndarray:
     if kind == "burst":
         factors[rng.integers(len(SIZES))] = rng.uniform(1, 4 * most)
         return factors
+    if kind == "samples":
+        return factors * (1 + 2 * taken) / (1 - 2 * taken)
     part = 1 + (most - 1) * rng.beta(1, 2)
     return np.maximum(factors * part * np.exp(rng.normal(0, 0.03, len(SIZES))), 1)
 

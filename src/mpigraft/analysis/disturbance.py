@@ -55,11 +55,7 @@ def taken(use: CpuUse) -> float:
 
 def is_disturbed(launch: LaunchRecord) -> bool:
     """Test whether others took the CPU on one of a launch's nodes, during a benchmark or all."""
-    return _took_part(_nodes(launch))
-
-
-def _took_part(uses: Iterable[CpuUse]) -> bool:
-    return any(taken(use) >= TAKEN for use in uses)
+    return any(taken(use) >= TAKEN for use in _nodes(launch))
 
 
 def disturbance_findings(
@@ -106,17 +102,18 @@ def uses_of(launch: LaunchRecord, benchmark: str) -> tuple[tuple[CpuUse, ...], b
 
 
 def slow_down(uses: Sequence[CpuUse], benchmarks: int = 1) -> float:
-    """Return the greatest factor by which others may have slowed one of the `benchmarks` that ran
-    meanwhile; 1 if these were undisturbed.
+    """Return the greatest factor by which others may have slowed the values of one of the
+    `benchmarks` that ran meanwhile, in a disturbed launch; 1 if others took less than TAKEN of it.
 
     While one rank does not run, all may wait. So at worst the CPU seconds that others took from
-    ranks follow each other, all during this benchmark, and it was at work for the rest of its time:
-    1 / (1 - taken). If that is nothing, there is no bound: UNBOUNDED.
+    ranks follow each other, all during this benchmark. A value is a median: at worst they fell on
+    the half of the samples that makes it, and the other half took no longer than without them:
+    (1 + taken) / (1 - taken). If nothing is left of the time, there is no bound: UNBOUNDED.
     """
-    if not _took_part(uses):
+    if all(use.others < TAKEN for use in uses):
         return 1.0
-    left = 1 - benchmarks * sum(use.others * use.cpus for use in uses)
-    return min(1 / left, UNBOUNDED) if left > 0 else UNBOUNDED
+    lost = benchmarks * sum(use.others * use.cpus for use in uses)
+    return min((1 + lost) / (1 - lost), UNBOUNDED) if lost < 1 else UNBOUNDED
 
 
 def slow_downs(values: Sequence[ValueRow], launches: Iterable[LaunchRecord]) -> list[float]:

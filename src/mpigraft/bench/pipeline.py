@@ -38,6 +38,7 @@ from mpigraft.core.lease import holding_leases
 from mpigraft.core.lock import nodes_lock
 from mpigraft.core.model import (
     Allocation,
+    AllocationRecord,
     CampaignRecord,
     Configuration,
     ConfigurationRecord,
@@ -110,11 +111,12 @@ def run_campaign(
     )
     with _lock(asked, part), store.writer() as writer, make_launcher(asked, programs, make) as run:
         record = _announce(asked, programs, files, store, writer, resume)
+        made = shards.read_made(store, record.id)
         allocation = allocation_record(record.id, machine, nodes)
         here = allocation.nodes
         stops = Stops(record, store, share, watch.looked)
-        pending = partial(_pending_steps, record.id, store, share, here, stops)
-        steps = stops.remaining_steps(pending(asked))
+        pending = shards.pending_steps(schedule_launches(asked), share, made, here, stops.ended())
+        steps = stops.remaining_steps(pending)
         allocation = replace(allocation, share=str(share), steps=len(steps))
         writer.add_allocation(allocation)
         watch.began(asked, len(steps))
@@ -123,11 +125,10 @@ def run_campaign(
             evidence = evidence_of(one, layout, programs[one.key], run.start, nodes)
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
-        refused = shards.refused_arms(shards.read_made(store, record.id), here)
+        refused = shards.refused_arms(made, here)
         ready, trouble = _prove(asked, part, refused, judge, writer, watch)
         failed: Counter[Work] = Counter()
-        spare = _spare_steps(asked, record, pending, store, writer, watch)
-        for step in chain(steps, spare if share == ALL else ()):
+        for step in chain(steps, _spare_steps(asked, record, allocation, store, writer, watch)):
             arm, program = shards.arm_key(step), shards.program_key(step)
             if time.monotonic() >= part.deadline:
                 break
@@ -150,35 +151,25 @@ def run_campaign(
     return record.id
 
 
-def _pending_steps(
-    identity: str,
-    store: Store,
-    share: Shard,
-    nodes: str,
-    stops: Stops,
-    campaign: Campaign,
-) -> tuple[Step, ...]:
-    """List the launches of a campaign that this job has still to make."""
-    steps, made = schedule_launches(campaign), shards.read_made(store, identity)
-    return shards.pending_steps(steps, share, made, nodes, stops.ended())
-
-
 def _spare_steps(
     asked: Campaign,
     record: CampaignRecord,
-    pending: Callable[[Campaign], tuple[Step, ...]],
+    allocation: AllocationRecord,
     store: Store,
     writer: Writer,
     watch: Watch,
 ) -> Iterator[Step]:
-    """Yield the launches of the spare rounds that others turn out to need, once these are over."""
-    planned = asked.spec.rounds
-    launches = [x for x in store.launches(record.id) if x.round < planned]
-    longer, record = with_spare_rounds(asked, record, launches)
+    """Yield the launches of the spare rounds that others turn out to need, once these are over. A
+    job that has only a share of the rounds makes none."""
+    if allocation.share != str(ALL):
+        return
+    longer, record = with_spare_rounds(asked, record, store.launches(record.id))
     if longer is not asked:
         writer.add_campaign(record)
-        steps = [step for step in pending(longer) if step.round >= planned]
-        watch.grew(longer.spec.rounds, planned, len(steps))
+        made = shards.read_made(store, record.id)
+        pending = shards.pending_steps(schedule_launches(longer), ALL, made, allocation.nodes, {})
+        steps = [step for step in pending if step.round >= asked.spec.rounds]
+        watch.grew(longer.spec.rounds, asked.spec.rounds, len(steps))
         yield from steps
 
 

@@ -77,6 +77,10 @@ def plan_submission(
     """Return a submission of `jobs` jobs. Raises UsageError for a spec that no allocation of that
     many nodes can meet."""
     whole = completed_spec(spec, nodes)
+    if jobs > 1:
+        if spec.spare_rounds:
+            raise UsageError.of("spare-rounds-shares", jobs=jobs)
+        whole = replace(whole, spare_rounds=0)
     if not 1 <= jobs <= whole.rounds:
         raise UsageError.of("allocations-too-many", jobs=jobs, rounds=whole.rounds)
     asking = [(f"layout {text}", parse_layout(text, MAX_COUNT**2).nodes) for text in whole.layout]

@@ -114,8 +114,8 @@ class Progress:
     def grew(self, rounds: int, planned: int, launches: int) -> None:
         """Say why the campaign is longer than planned."""
         self.rounds, self.launches = rounds, self.launches + launches
-        more = counted(rounds - planned, "round")
-        self._say(f"{more} more, because other processes used the CPU in some of the {planned}")
+        more = counted(rounds - planned, "spare round")
+        self._say(f"{more}: other processes used the CPU in some of the first {planned}")
 
     def started_round(self, number: int) -> None:
         """In a pipe a bar is noise: one line a round, with the time left."""

@@ -39,8 +39,9 @@ def campaign_plan_lines(
 
     steps = schedule_launches(planned)
     spec = planned.spec
+    spare = f", up to {spec.spare_rounds} spare ones" if spec.spare_rounds else ""
     lines = [
-        f"{len(steps)} launches: {spec.rounds} rounds, seed {spec.seed}",
+        f"{len(steps)} launches: {spec.rounds} rounds{spare}, seed {spec.seed}",
         *filter(None, [_planned_looks(campaign_looks(record or campaign_record(planned)))]),
         *([f"made until now: {counted(made, 'launch')}"] if made else []),
         _estimate(planned, max(0, len(steps) - made)),

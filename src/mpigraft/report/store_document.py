@@ -126,13 +126,15 @@ def summary(store: Store, campaign: CampaignRecord) -> CampaignSummary:
     labels = {c.key: c.id for c in store.configurations(campaign.id)}
     launches = store.launches(campaign.id)
     planned = campaign.origin == "run"
+    plan = json.loads(campaign.plan) if planned else {}
+    added = [*filter(None, [plan.get("spare")]), *plan.get("extensions", [])]
     return row_of(
         CampaignSummary,
         campaign,
         rounds=campaign.rounds if planned else _rounds(launches),
         begun=len({launch.round for launch in launches}),
         looks=[look.rounds for look in campaign_looks(campaign)] if planned else [],
-        extensions=json.loads(campaign.plan).get("extensions", []) if planned else [],
+        extensions=added,
         baseline=labels.get(campaign.baseline, campaign.baseline),
         configurations=len(labels),
         launches=len(launches),

@@ -137,7 +137,10 @@ def test_each_disturbed_round_gets_another_one(
     assert made.announced == [24, *([4 * (rounds - 6)] if rounds > 6 else [])]
     assert made.rounds(looks.BASE) == list(range(rounds))
     (record,) = Store(tmp_path).campaigns()
-    wish = json.loads(record.plan)["wish"]
+    plan = json.loads(record.plan)
+    wish, spare = plan["wish"], plan.get("spare", {})
+    assert spare.get("planned", rounds) == 6
+    assert spare.get("rounds", 6) == rounds
     assert (record.rounds, wish["rounds"]) == (rounds, rounds)
     assert wish["spare_rounds"] == (0 if rounds > 6 else 3)
     assert campaign_looks(record) == (Look(rounds, 0.04),)
@@ -174,6 +177,17 @@ def test_jobs_that_share_the_rounds_have_no_spare_ones(
     made = looks.Made(disturbed=frozenset(range(6)))
     looks.run(monkeypatch, made, tmp_path, asked, Shard(1, 2))
     assert set(made.rounds(looks.BASE)) == {0, 2, 4}
+
+
+def test_a_submission_of_several_jobs_has_no_spare_rounds() -> None:
+    def spare(number: int, **spec: Any) -> int:
+        record = jobs.plan_submission(CampaignSpec(quick=True, **spec), 2, 600, number, "slurm")
+        return int(json.loads(record.wish)["spare_rounds"])
+
+    assert (spare(1), spare(2), spare(1, spare_rounds=2)) == (3, 0, 2)
+    with pytest.raises(UsageError) as refused:
+        spare(2, spare_rounds=1)
+    assert matches(refused.value, "spare-rounds-shares", jobs=2)
 
 
 def test_an_extension_by_hand_ends_the_spare_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,8 +36,12 @@ def test_rounds_show_provisional_factors_on_a_terminal_alone(
             slow = 1.0 if step.configuration.key == planned.baseline.key else 2.0 + step.round
             values = tuple(Measurement(LATENCY, "latency", size, slow * size) for size in (1, 8))
             progress.launched(step, LaunchOutcome(LaunchState.OK, values, ()), 1.0)
+        progress.grew(8, 6, 20)
     head, *rows = progress.bar.provisional or ("",)
-    assert bool(head) == ("provisional" in capsys.readouterr().err) == terminal
+    shown = capsys.readouterr().err
+    assert bool(head) == ("provisional" in shown) == terminal
+    assert shows(shown, "2 spare rounds", "first 6")
+    assert (progress.rounds, progress.launches) == (8, len(steps) + 20)
     if terminal:
         assert shows(head, "provisional", "2 of 6", "4 more")
         (row,) = rows[1:]

@@ -30,7 +30,7 @@ from mpigraft.core.model import (
     Proof,
     ProofStatus,
 )
-from mpigraft.core.serialize import plain
+from mpigraft.core.serialize import canonical, plain
 from mpigraft.report import store_document
 from mpigraft.store import Store
 from tests.builders.messages import matches, shows
@@ -111,6 +111,16 @@ def test_list_names_every_campaign(run: Run, store: Store) -> None:
     ]  # fmt: skip
     (line,) = (x for x in run("results", "list").splitlines() if NIGHTLY.name in x)
     assert_output("results/list", line)
+
+
+def test_spare_rounds_are_shown_as_rounds_that_were_added(run: Run, store: Store) -> None:
+    spare = {"planned": 6, "rounds": 8, "at": "2026-01-02T03:04:05+00:00"}
+    longer = replace(NIGHTLY, rounds=8, plan=canonical({"spare": spare}))
+    with store.writer() as writer:
+        writer.add_campaign(longer)
+    (shown,) = document(run("results", "list", "--json"))["campaigns"]
+    assert (shown["rounds"], shown["extensions"]) == (8, [spare])
+    assert shows(run("results", "show", "nightly"), "6 to 8 rounds")
 
 
 def test_show_has_the_own_bytes_of_ranks(run: Run, store: Store) -> None:

@@ -313,6 +313,16 @@ def test_the_method_is_the_one_that_these_rounds_had() -> None:
     assert shows(" ".join(method(none)), "none", "interval")
 
 
+def test_the_method_says_which_rounds_were_spare_ones() -> None:
+    data = with_rounds(7)
+    assert not shows(" ".join(method(data)), "spare")
+    plan = '{"spare": {"planned": 6, "rounds": 7, "at": ""}}'
+    longer = replace(data, campaign=replace(data.campaign, plan=plan))
+    text = " ".join(method(longer))
+    assert shows(text, "6", "spare")
+    assert shows(text, "made", "7")
+
+
 def test_the_method_counts_allocations_without_resumed_rounds() -> None:
     data = with_rounds(6)
     other = replace(data.allocations[0], id="a2")

@@ -286,13 +286,13 @@ def _complete(spec: CampaignSpec, benchmarks: Sequence[Benchmark], nodes: int) -
     rounds, looks = settle_looks(spec.rounds, spec.looks)
     if looks and spec.spare_rounds:
         raise UsageError.of("spare-rounds-looks")
-    spare = 0 if rounds or looks or not spec.quick else QUICK_SPARE_ROUNDS
+    spare = spec.spare_rounds or (0 if rounds or not spec.quick else QUICK_SPARE_ROUNDS)
     budget = spec.budget_ms or (QUICK_BUDGET_MS if spec.quick else DEFAULT_BUDGET_MS)
     return replace(
         spec,
         name=spec.name or ("quick" if spec.quick else "bench"),
         rounds=rounds or (QUICK_ROUNDS if spec.quick else DEFAULT_ROUNDS),
-        spare_rounds=spec.spare_rounds or spare,
+        spare_rounds=spare,
         looks=looks,
         seed=spec.seed or random.SystemRandom().randrange(1, 2**32),
         budget_ms=budget,

@@ -46,14 +46,17 @@ def extend_campaign(campaign: CampaignRecord, rounds: int, measured: int) -> Cam
 def with_spare_rounds(
     campaign: Campaign, record: CampaignRecord, launches: Iterable[LaunchRecord]
 ) -> tuple[Campaign, CampaignRecord]:
-    """Give a campaign a round more for each disturbed one, as far as it has spare rounds. How many
-    it gets does not depend on what was measured, so its looks stay those of the plan."""
-    disturbed = {launch.round for launch in launches if is_disturbed(launch)}
+    """Give a campaign a round more for each disturbed one of its plan, as far as it has spare
+    rounds. How many it gets does not depend on its values, so it keeps its one look, at the end.
+    The plan keeps how many there were before, and when more were added."""
+    planned = campaign.spec.rounds
+    disturbed = {x.round for x in launches if x.round < planned and is_disturbed(x)}
     if not (more := min(campaign.spec.spare_rounds, len(disturbed))):
         return campaign, record
-    spec = replace(campaign.spec, rounds=campaign.spec.rounds + more, spare_rounds=0)
+    spec = replace(campaign.spec, rounds=planned + more, spare_rounds=0)
     stored = json.loads(record.plan)
     stored["wish"] |= {"rounds": spec.rounds, "spare_rounds": 0}
+    stored["spare"] = {"planned": planned, "rounds": spec.rounds, "at": utc_now()}
     longer = replace(record, rounds=spec.rounds, plan=canonical(stored))
     return replace(campaign, spec=spec), longer
 

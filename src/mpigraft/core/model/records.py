@@ -166,7 +166,7 @@ class NodeState:
 @dataclass(frozen=True, slots=True)
 class CpuUse:
     """Who used the CPUs of one node's ranks: during a benchmark, or from after MPI_Init to before
-    MPI_Finalize. For a benchmark, nodes that others left alone may be absent."""
+    MPI_Finalize."""
 
     host: str
     ranks: int

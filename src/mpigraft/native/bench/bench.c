@@ -265,7 +265,7 @@ static bool needs_two(const struct selection *selections, int count)
     return needs;
 }
 
-/* And say who used the CPUs meanwhile. A start is over before that can be seen. */
+/* Run a benchmark, and say who used the CPUs meanwhile: not of a start, which is over by now. */
 static void run_observed(struct bench *bench, const struct selection *selection)
 {
     bool observed = selection->options.format == FORMAT_JSON &&

@@ -13,8 +13,6 @@
 
 #include "conditions.h"
 
-#define SOMETHING 0.01 /* of the CPU time of a node's ranks: less may be the kernel's own */
-
 /* Of one node. */
 struct node_use {
     char host[256];
@@ -155,19 +153,8 @@ static void print_node(const struct node_use *node, const char *benchmark)
            node->switches);
 }
 
-/* The node of which others took most. */
-static int busiest(const struct node_use *all, int nodes)
-{
-    int most = 0;
-    for (int i = 1; i < nodes; i++)
-        if (all[i].cpus && (!all[most].cpus || all[i].others > all[most].others))
-            most = i;
-    return most;
-}
-
 /* The first rank of each node sends what its ranks and others used to rank 0, which prints it. A
- * node whose kernel does not say is left out; for one benchmark also those of which others took
- * nothing, but for one. */
+ * node whose kernel does not say is left out. */
 static void print_nodes(struct node_use *mine, int rank, const char *benchmark)
 {
     int nodes = 0;
@@ -179,16 +166,15 @@ static void print_nodes(struct node_use *mine, int rank, const char *benchmark)
     OK(MPI_Comm_size(first, &nodes));
     struct node_use *all = need(rank ? 0 : (size_t)nodes, sizeof *all);
     OK(MPI_Gather(mine, sizeof *mine, MPI_BYTE, all, sizeof *all, MPI_BYTE, 0, first));
-    int most = rank ? 0 : busiest(all, nodes);
     for (int i = 0; i < nodes && rank == 0; i++)
-        if (all[i].cpus && (!benchmark || i == most || all[i].others >= SOMETHING))
+        if (all[i].cpus)
             print_node(&all[i], benchmark);
     free(all);
     OK(MPI_Comm_free(&first));
 }
 
-/* Print what was used since `before`, by a benchmark or, without its name, by all; collective over
- * all ranks. */
+/* Print what was used since `before`, while `benchmark` ran or, if NULL, all of them; collective
+ * over all ranks. */
 void use_ends(MPI_Comm host, int rank, const char *benchmark, struct use_before *before)
 {
     struct cpu_time *after = NULL;
