@@ -163,7 +163,7 @@ class CampaignSpec:
     )  # fmt: skip
     spare_rounds: int = option(
         0, "3", most=MOST_ROUNDS, metavar="N", usual="none, with --quick 3",
-        help="Measure up to so many more, one for each round in which others used the CPU.",
+        help="Add up to N rounds, one for each in which other processes used the CPU.",
         panel="How long", rare=True,
     )  # fmt: skip
     looks: tuple[int, ...] = option(
@@ -229,7 +229,7 @@ class CampaignSpec:
     )  # fmt: skip
     quick: bool = option(
         default=False, example="true",
-        help="Measure for a few minutes. 6 rounds of latency, bibw and allreduce, to 1 MiB.",
+        help="Measure for a few minutes: 6 to 9 rounds of latency, bibw and allreduce, to 1 MiB.",
         panel="How long",
     )  # fmt: skip
 

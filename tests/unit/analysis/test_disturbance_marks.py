@@ -82,6 +82,8 @@ def test_a_value_is_as_disturbed_as_its_own_launch() -> None:
     ("uses", "expected"),
     [
         ((use(0.05),), 1.0),
+        ((use(0.1),), 1.5),
+        ((use(0.05), use(0.15, host="n2")), 7 / 3),
         ((use(0.25),), 3.0),
         ((use(0.25), use(0.15, host="n2")), 9.0),
         ((use(0.5),), disturbance.UNBOUNDED),
