@@ -256,7 +256,7 @@ def judge_group(
         reason = ""
     else:
         floor = pair.margin if pair else margin
-        upheld = again is not None and _upheld(group, again, floor)
+        upheld = again is not None and _side(again, floor) == (1 if group.pooled > 1 else -1)
         reason = _disturbed_reason(group, disturbed, upheld, holds)
         if group.curve in WINNERS and 2 * disturbed.rounds > disturbed.total:
             code = "slow-down-bounded"
@@ -270,7 +270,7 @@ def _disturbed_reason(
     group: CellGroup, disturbed: Disturbed, upheld: bool, holds: Callable[[Verdict], bool]
 ) -> str:
     """Say why a verdict over all rounds may be that of the disturbed ones; empty if it is not.
-    `upheld`: the ratio without them is beyond the noise, too."""
+    `upheld`: the interval without them is beyond the noise, too."""
     count, total = disturbed
     winner, most = group.curve in WINNERS, 2 * count > total
     if not count or group.curve is Verdict.INCONCLUSIVE:
@@ -283,11 +283,6 @@ def _disturbed_reason(
     if winner:
         return f"it does not hold without the {count} rounds in which other processes used the CPU"
     return ""
-
-
-def _upheld(group: CellGroup, again: CellGroup, floor: float) -> bool:
-    """Test whether the ratio of the undisturbed rounds is beyond the floor too."""
-    return again.pooled > 1 + floor if group.pooled > 1 else again.pooled < 1 / (1 + floor)
 
 
 def same_winner(
@@ -306,7 +301,7 @@ def noise_reason(group: CellGroup, pair: Noise | None, margin: float) -> str:
         called = f"{pair.false_verdicts} of {pair.cells}"
         return f"the baseline's two launches differ from each other at {called} sizes"
     open_still = group.curve is Verdict.INCONCLUSIVE and (group.curve_p or 1.0) <= PLANNED_ONCE
-    if open_still and _beyond(group, margin) and not _beyond(group, floor):
+    if open_still and _side(group, margin) and not _side(group, floor):
         return f"the baseline's two launches differ by {_percent(floor)} from each other"
     return ""
 
@@ -317,9 +312,12 @@ def control_of(group: CellGroup, noise: Sequence[Noise]) -> Noise | None:
     return max(alike, key=lambda n: (n.layout == group.layout, n.margin), default=None)
 
 
-def _beyond(group: CellGroup, limit: float) -> bool:
+def _side(group: CellGroup, limit: float) -> int:
+    """Return on which side of 1, -1 or 1, the whole interval of a curve is beyond a limit, or 0."""
     low, high = group.pooled_low, group.pooled_high
-    return low is not None and high is not None and (low > 1 + limit or high < 1 / (1 + limit))
+    if low is None or high is None:
+        return 0
+    return (low > 1 + limit) - (high < 1 / (1 + limit))
 
 
 def judged_findings(judged: Iterable[CurveJudgement]) -> Iterator[Finding]:

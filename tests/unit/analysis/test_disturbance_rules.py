@@ -65,9 +65,9 @@ WON, LOST = curve(FASTER, 0.5, 0.6), curve(SLOWER, 1.5, 1.6)
 SAME, OPEN = curve(EQUIVALENT, 0.99, 1.01), curve(INCONCLUSIVE, 1.05, 1.08)
 
 
-def rest(low: float) -> CellGroup:
+def rest(low: float | None, high: float | None = None) -> CellGroup:
     """The undisturbed rounds, which are too few for a verdict."""
-    return curve(INCONCLUSIVE, low, low)
+    return curve(INCONCLUSIVE, low, high or low)
 
 
 @pytest.mark.parametrize(("one", "near"), [(WON, 0.5), (LOST, 1.5), (SAME, 1.0)])
@@ -133,6 +133,17 @@ def test_a_winner_has_to_win_without_the_disturbed_rounds() -> None:
     assert reason(LOST, rest(1.04), rounds=(1, 10)) == ""
     assert reason(LOST, rest(1.02), rounds=(1, 10)) == "it does not hold"
     assert reason(LOST, rest(1.04), PAIR, (1, 10)) == "it does not hold"
+    for one, again in (
+        (WON, rest(0.5, 0.98)),  # its ratio is beyond the margin, but not its interval
+        (LOST, rest(1.02, 2.0)),
+        (WON, rest(1.5, 1.6)),  # beyond it, but for the other
+        (LOST, rest(0.5, 0.6)),
+        (WON, rest(None)),  # a single round has no interval
+        (LOST, rest(None)),
+    ):
+        assert reason(one, again, rounds=(1, 10)) == "it does not hold"
+    assert reason(WON, rest(0.5, 0.96), rounds=(1, 10)) == ""
+    assert reason(LOST, rest(1.04, 2.0), rounds=(1, 10)) == ""
     assert reason(WON, None, rounds=(1, 10)) == "it does not hold"
     assert reason(WON, None) == ""  # none was disturbed
     assert reason(SAME, None, rounds=(1, 10)) == ""

@@ -137,23 +137,12 @@ SAME: dict[ModuleType, dict[str, str]] = {
     },
     disturbance: {
         "noise_reason: 1.0 -> 1.5": "either is above what the test may call",
-        "_upheld: group.pooled > 1 -> group.pooled >=": "no winner's ratio is exactly 1",
-        "_upheld: again.pooled > 1 + floor -> again.pooled >=": "no ratio is exactly there",
-        "_upheld: again.pooled < 1 / (1 + floor) -> again.pooled <=": "no ratio is exactly there",
-        "_beyond: low is not None and high is not None and (low > 1 + limit or high "
-        "< 1 / (1 + limit)) -> True and high":
-            "a curve has both bounds or none",
-        "_beyond: low is not None and high is not None and (low > 1 + limit or high "
-        "< 1 / (1 + limit)) -> low is not None and True":
-            "a curve has both bounds or none",
-        "_beyond: low -> high in return low is not None and high is not None and "
-        "(low > 1 + limit or high < 1 / (1 + limit))":
-            "a curve has both bounds or none",
-        "_beyond: high -> low in return low is not None and high is not None and "
-        "(low > 1 + limit or high < 1 / (1 + limit))":
-            "a curve has both bounds or none",
-        "_beyond: low > 1 + limit -> low >=": "no bound is exactly there",
-        "_beyond: high < 1 / (1 + limit) -> high <=": "no bound is exactly there",
+        "judge_group: group.pooled > 1 -> group.pooled >=": "no winner's ratio is exactly 1",
+        "_side: low is None or high is None -> ": "a curve has both bounds or none",
+        "_side: low -> high in if low is None": "a curve has both bounds or none",
+        "_side: high -> low in if low is None": "a curve has both bounds or none",
+        "_side: low > 1 + limit -> low >=": "no bound is exactly there",
+        "_side: high < 1 / (1 + limit) -> high <=": "no bound is exactly there",
         '_range: low -> high in return low if low == high else f"{low.removesuffix(\' '
         '%\')} to {high}" #2':
             "they are equal there",
