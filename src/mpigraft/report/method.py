@@ -5,11 +5,10 @@ docs/explanation/method.md has the reasons; `stats` and `compare` do it.
 
 from __future__ import annotations
 
-import json
-
 from mpigraft.analysis import MIN_ROUNDS
 from mpigraft.core import numbers
 from mpigraft.core.model import EXACT_FROM, Origin
+from mpigraft.core.serialize import parse_object
 from mpigraft.report.contents import ReportData
 from mpigraft.report.wording.counts import cells
 
@@ -50,12 +49,13 @@ def _end(data: ReportData) -> str:
     planned = [str(look.rounds) for look in looks if not look.extension]
     added = [str(look.rounds) for look in looks if look.extension]
     text = "the number of rounds is fixed before the start."
-    if spare := json.loads(data.campaign.plan).get("spare"):
-        text = (
-            f"the number of rounds is fixed before the start: {spare['planned']}, and a spare one "
-            "for each in which other processes used the CPU, up to a number that is fixed too. "
-            f"They made it {spare['rounds']}."
-        )
+    match parse_object(data.campaign.plan).get("spare"):
+        case {"planned": int(before), "rounds": int(rounds)}:
+            text = (
+                f"the number of rounds is fixed before the start: {before}, and a spare one for "
+                "each in which other processes used the CPU, up to a number that is fixed too. "
+                f"They made it {rounds}."
+            )
     if len(planned) > 1:
         text = (
             f"after {', '.join(planned)} rounds its curves are tested, and a configuration ends "

@@ -22,7 +22,7 @@ from mpigraft.core.model import (
     Proof,
     layout_order,
 )
-from mpigraft.core.serialize import map_leaves, plain, row_of
+from mpigraft.core.serialize import map_leaves, parse_object, plain, row_of
 from mpigraft.report.wording import words
 from mpigraft.store import Store
 
@@ -126,7 +126,7 @@ def summary(store: Store, campaign: CampaignRecord) -> CampaignSummary:
     labels = {c.key: c.id for c in store.configurations(campaign.id)}
     launches = store.launches(campaign.id)
     planned = campaign.origin == "run"
-    plan = json.loads(campaign.plan) if planned else {}
+    plan = parse_object(campaign.plan) if planned else {}
     added = [*filter(None, [plan.get("spare")]), *plan.get("extensions", [])]
     return row_of(
         CampaignSummary,
