@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import socket
@@ -249,17 +250,22 @@ def test_network_devices_that_are_open(world: World, build: Build, tmp_path: Pat
 def test_a_full_disk_costs_records_and_never_the_program(
     world: World, build: Build, tmp_path: Path
 ) -> None:
-    """Four pages: what all note before, the list and some ranks fit; one is cut in two."""
-    program, folder, kept = build(Family.MPICH, "enter.c"), tmp_path / "full", tmp_path / "kept"
-    folder.mkdir()
-    kept.mkdir()
-    preload = ["env", f"LD_PRELOAD={world.programs / WITNESS}", f"MPIGRAFT_WITNESS={folder}"]
-    script = f'mount -t tmpfs -o size=16k t {folder}; "$@"; cp {folder}/* {kept}'
-    argv = [*world.launcher(Family.MPICH, 40), *preload, program]
+    """There is room for what all note before and, in one page, for the list and some ranks."""
+    program, kept = build(Family.MPICH, "enter.c"), tmp_path / "kept"
     env = world.environment(Family.MPICH)
-    done = run_command(
-        ["unshare", "--mount", "sh", "-ec", script, "sh", *argv], env=env, limit_s=240
-    )
+
+    def run_on(folder: Path, *mount: str) -> Completed:
+        folder.mkdir()
+        preload = ["env", f"LD_PRELOAD={world.programs / WITNESS}", f"MPIGRAFT_WITNESS={folder}"]
+        argv = [*mount, *world.launcher(Family.MPICH, 40), *preload, program]
+        return run_command(argv, env=env, limit_s=240)
+
+    run_on(tmp_path / "free")
+    (before,) = (tmp_path / "free").glob("*.entered")
+    size = (1 + -(-before.stat().st_size // mmap.PAGESIZE)) * mmap.PAGESIZE
+    full = tmp_path / "full"
+    script = f'mount -t tmpfs -o size={size} t {full}; "$@"; cp -r {full} {kept}'
+    done = run_on(full, "unshare", "--mount", "sh", "-ec", script, "sh")
     assert done.code == 0, done.text()
     assert len([s for s in done.text().splitlines() if " of 40" in s]) == 40
     assert "no record of rank" in done.text()
