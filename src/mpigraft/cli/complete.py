@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.core import cache
+from mpigraft.core.fingerprint import own_state
 
 VARIABLE = "_MPIGRAFT_COMPLETE"
 BREAKS = "_MPIGRAFT_BREAKS"  # characters where the shell's own words end
@@ -114,10 +115,7 @@ def _values(flag: str, words: Sequence[str], value: str) -> Iterator[str]:
 
 def _kept(name: str, make: Callable[[], Iterable[str]]) -> list[str]:
     """Give facts of this version from the cache: to read all tables takes half a second."""
-    from mpigraft import __version__
-
-    own = Path(__file__).parent.parent / "knowledge"
-    key = f"{__version__} {own} {own.stat().st_mtime_ns} {name}"
+    key = f"{own_state()} {name}"
     if isinstance(known := cache.get(KIND, key), list):
         return known
     cache.put(KIND, key, made := [*make()])

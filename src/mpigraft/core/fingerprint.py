@@ -1,4 +1,5 @@
-"""Notice cheaply that a file was replaced, or that the kernel started anew.
+"""Notice cheaply that a file was replaced, that mpigraft itself was, or that the kernel started
+anew.
 
 Standard library only, and no pathlib: the second start of a job imports this.
 """
@@ -6,8 +7,15 @@ Standard library only, and no pathlib: the second start of a job imports this.
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 BOOT, NETWORK = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/net"
 
 
@@ -32,3 +40,20 @@ def network_namespace() -> str:
     with contextlib.suppress(OSError):
         return os.readlink(NETWORK)  # noqa: PTH115  it links to no path
     return ""
+
+
+@functools.cache
+def own_state() -> str:
+    """Digest, hex, of the names, sizes and times of mpigraft's own files: its rules and tables
+    decide on an answer, and a tree that is worked on keeps its version."""
+    return hashlib.sha256("\n".join(sorted(_own_files(TOP))).encode()).hexdigest()
+
+
+def _own_files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith((".py", ".toml")):
+                stat = entry.stat()
+                yield f"{folder}/{entry.name} {stat.st_size} {stat.st_mtime_ns}"
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                yield from _own_files(entry.path)

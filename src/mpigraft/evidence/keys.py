@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 
-from mpigraft import __version__
-from mpigraft.core.fingerprint import boot_id, network_namespace
+from mpigraft.core.fingerprint import boot_id, network_namespace, own_state
 from mpigraft.core.model import Allocation, Configuration, Layout
 from mpigraft.core.serialize import digest
 from mpigraft.evidence.files.config import OWN_SURROUNDINGS, Surroundings, mpi_config_files
@@ -45,7 +44,7 @@ def evidence_key(
             "libraries": _libraries(configuration),
             "launcher": fingerprint_files(launcher_files(configuration)).named,
             "graft": plan.key if plan else "",
-            "tool": __version__,
+            "tool": own_state(),
             "user": os.getuid(),
             "network": network_namespace(),
             "boot": boot_id(),

@@ -87,11 +87,15 @@ PLAIN = Rules()
 
 
 def load_document(name: str) -> Document:
-    """Read a TOML file of this package."""
+    """Read a TOML file of this package. Raises UsageError for one that is none."""
     import tomllib
     from importlib.resources import files
 
-    return tomllib.loads(files("mpigraft.knowledge").joinpath(name).read_text(encoding="utf-8"))
+    text = files("mpigraft.knowledge").joinpath(name).read_text(encoding="utf-8")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError.of("not-toml", path=f"knowledge/{name}", error=error) from error
 
 
 def load_table(kind: type[Row], name: str) -> Row:

@@ -15,10 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpigraft import __version__
 from mpigraft.binary import LOADER_VARIABLES
 from mpigraft.core import cache, file_dependencies
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
+from mpigraft.core.fingerprint import own_state
 from mpigraft.core.model import Fit, GuestLabel, Machine, MpiAbi, MpiInstall
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft import PODMAN_PREFIX, Guest, GuestMpi, own_mpi_of
@@ -233,7 +233,7 @@ def _key(request: GraftSpec, machine: Machine) -> str:
     """Return all that decides and is in no file that is noted."""
     return digest(
         {
-            "tool": [__version__, _program()],
+            "tool": own_state(),
             "guest": [
                 os.path.realpath(request.guest),
                 request.guest,
@@ -249,12 +249,3 @@ def _key(request: GraftSpec, machine: Machine) -> str:
             "loader": [(name, os.environ.get(name)) for name in LOADER_VARIABLES],
         }
     )
-
-
-def _program() -> list[tuple[str, int, int]]:
-    """Size and time of every file of mpigraft: a change of its rules or its knowledge may change
-    an answer, and a tree that is worked on keeps its version."""
-    top = Path(__file__).parents[1]
-    files = (p for suffix in ("py", "toml") for p in top.rglob(f"*.{suffix}"))
-    stats = ((str(p.relative_to(top)), p.stat()) for p in files)
-    return sorted((name, s.st_size, s.st_mtime_ns) for name, s in stats)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,15 @@ def test_a_wrong_row_is_one_error_that_names_row_and_key(key: str, value: Any, s
     message = refusal(lambda row: row.__setitem__(key, value))
     assert message.startswith("transports.toml, "), message
     assert says in message
+
+
+def test_a_file_that_is_no_toml_is_one_error_with_file_and_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "transports.toml").write_text("[[transport]]\nid = \n")
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    with pytest.raises(UsageError, match=r"knowledge/transports\.toml: not a TOML.*line 2"):
+        load_document("transports.toml")
 
 
 @pytest.mark.parametrize("key", ["id", "name", "family", "sources"])

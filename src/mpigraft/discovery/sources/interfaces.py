@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mpigraft.binary import Elf, ElfError, read_elf
 from mpigraft.core import cache, file_dependencies
-from mpigraft.core.fingerprint import file_fingerprint
+from mpigraft.core.fingerprint import file_fingerprint, own_state
 from mpigraft.core.model import Abi, MpiInterface
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.knowledge import binding_of, compilers_of_libraries, is_libmpi, modules_of_symbols
@@ -37,7 +37,9 @@ def interfaces(abi: Abi, libmpi: Path) -> tuple[MpiInterface, ...]:
     files = [
         (path, facts) for path, facts in binding_files(abi, libmpi, first) if _is_binding(path, abi)
     ]
-    key = digest([abi, [(str(path), file_fingerprint(str(path))) for path, _ in files]])
+    key = digest(
+        [own_state(), abi, [(str(path), file_fingerprint(str(path))) for path, _ in files]]
+    )
     cached = cache.get(KIND, key)
     if isinstance(cached, list):
         return tuple(revive(MpiInterface, row) for row in cached)

@@ -16,6 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from mpigraft.core import cache
+from mpigraft.core.fingerprint import own_state
 from mpigraft.core.model import Bind, Configuration, GraftPlan, GuestKind
 from mpigraft.evidence.files.used import launcher_files, mpi_libraries
 from mpigraft.graft import graft_environment, graft_folder, path_in_guest
@@ -202,7 +203,7 @@ def _built(path: str, name: str) -> Iterator[str]:
 def built_in(library: Path) -> tuple[str, ...]:
     """Absolute paths in a library's bytes that can name, or hold, configuration files."""
     try:
-        key = cache.file_digest(library)
+        key = f"{own_state()} {cache.file_digest(library)}"
         known = cache.get("built-in", key)
         if isinstance(known, list):
             return tuple(map(str, known))

@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from mpigraft import __version__
 from mpigraft.core import cache, file_dependencies
+from mpigraft.core.fingerprint import own_state
 from mpigraft.core.model import AbiObject, DataFile, EnvRow, MpiAbi, MpiInstall, Role
 from mpigraft.core.serialize import digest, plain, revive
 
@@ -25,7 +24,6 @@ FIELDS = (
 LISTS = ("needed", "defines", "exported", "imported")
 MOST = 32  # MPIs; each takes one or two million bytes
 LOADER = ("LD_", "GLIBC_TUNABLES")
-RULES = ("graft/abi/*.py", "knowledge/*.toml", "binary/*/*.py")  # that decide on an answer
 
 # Of this process: what is made of the same values is made once, such as a graft's simulated files.
 _READ: dict[str, tuple[dict[str, Any], MpiAbi | None]] = {}
@@ -79,9 +77,6 @@ def _object(row: list[Any]) -> AbiObject:
 
 def _key(mpi: MpiInstall, loader: Mapping[str, str]) -> str:
     """Return all that decides and is in no file that is noted."""
-    top = Path(__file__).parents[2]
-    rules = sorted(path for pattern in RULES for path in top.glob(pattern))
-    stats = [(path.name, (s := path.stat()).st_size, s.st_mtime_ns) for path in rules]
     variables = {name: value for name, value in loader.items() if name.startswith(LOADER)}
     what = [mpi.libmpi, mpi.family, mpi.abi, mpi.prefix, mpi.environment, variables]
-    return digest(plain([__version__, stats, what]))
+    return digest(plain([own_state(), what]))

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from mpigraft.binary import Elf, ElfError, Root, RootEntry
 from mpigraft.core import cache
+from mpigraft.core.fingerprint import own_state
 from mpigraft.core.model import Role
 from mpigraft.core.serialize import digest, plain, revive
 from mpigraft.graft.guest.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
@@ -38,7 +39,7 @@ def search(root: Root, number: str = "") -> Searched:
     """
     table = soname_table()
     rows: tuple[BindingRow | RoleRow, ...] = (*table.bindings, *table.roles)
-    key = f"{number} {digest([row.soname.pattern for row in rows])}"
+    key = f"{number} {digest([own_state(), [row.soname.pattern for row in rows]])}"
     if number and (cached := cache.get(KIND, key)) is not None:
         with contextlib.suppress(ValueError, TypeError, KeyError):
             searched: Searched = revive(Searched, cached)

@@ -14,9 +14,8 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from mpigraft import __version__
 from mpigraft.core.cpuset import cpuset_cpus
-from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespace
+from mpigraft.core.fingerprint import boot_id, file_fingerprint, network_namespace, own_state
 from mpigraft.core.lease import remove_leases, write_leases
 from mpigraft.core.process import end_stdin, serve_stdin
 from mpigraft.core.shared_memory import scarce_memory
@@ -70,7 +69,7 @@ def start_key(words: Sequence[str], environ: Mapping[str, str]) -> str:
     os.umask(umask)
     asked = {
         "format": FORMAT,
-        "tool": __version__,
+        "tool": own_state(),
         "words": list(words),
         "cwd": os.getcwd(),  # noqa: PTH109
         "user": [os.geteuid(), os.getegid(), umask],
