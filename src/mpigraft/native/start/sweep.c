@@ -154,6 +154,8 @@ static void remove_folders(const struct note *note)
     snprintf(old, sizeof old, "ompi.%s.%u/pid.%d", host, (unsigned)geteuid(), note->child);
     snprintf(path, sizeof path, "%s/%s", note->folder, old);
     remove_folder(note, path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path); /* it stays while there is another launch in it */
     if (!kill(note->command, 0) || errno != ESRCH)
         return; /* it reads the records, and removes them */
     for (int i = 0; i < 10; i++) {
