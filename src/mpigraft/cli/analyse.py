@@ -81,15 +81,13 @@ def command(
     from mpigraft.trace import find_exchanges, find_phases, read_record, read_record_file
 
     measuring = bool(asked.value.mpi or asked.value.transport)
-    if not measuring and (dry_run or asked.given):
+    if not measuring and (dry_run or asked.given or hosts or hostfile or ssh_command or here):
         raise UsageError.of("analyse-what")
     file = read_record_file(record)
     read = read_record(file, record)
     exchanges, phases = find_exchanges(read), find_phases(read)
     if measuring and not exchanges:
         raise UsageError.of("analyse-no-exchange", path=record)
-    if not as_json and not dry_run:
-        _show(file.provenance.program or str(record), exchanges, phases, full=full)
     measured: LadderKeys | None = None
     if measuring:
         from mpigraft.bench import JobPart
@@ -113,7 +111,9 @@ def command(
         if measured:
             keys["ladder"] = measured
         out(document(**keys))
-    elif measured:
+        return 0
+    _show(file.provenance.program or str(record), exchanges, phases, full=full)
+    if measured:
         out("\n".join(["", *ladder_lines(measured)]))
     return 0
 

@@ -21,6 +21,8 @@ from mpigraft.cli.common import (
     image_of,
     option,
     out,
+    refuse_alone,
+    refuse_unknown_engine,
     store_of,
     tell,
     tell_unread,
@@ -119,6 +121,8 @@ def command(
     if list_:
         out("\n".join(benchmark_names(spec)))
         return
+    dirac = any(word.startswith("mini:dirac") for word in spec.benchmark)
+    refuse_alone("--benchmark mini:dirac", matrix="matrix" in asked.given and not dirac)
     if resume and (asked.given - {"rounds"} or pairs):
         raise UsageError.of("resume-excludes")
     if share and "rounds" in asked.given:
@@ -252,6 +256,7 @@ def _with_guest(spec: CampaignSpec) -> CampaignSpec:
     """Return the spec with its guest's own name. Raises UsageError for two guests."""
     if spec.stack and spec.image:
         raise UsageError.of("stack-and-image")
+    refuse_unknown_engine(spec.engine)
     return replace(spec, image=image_of(spec.image)) if spec.image else spec
 
 

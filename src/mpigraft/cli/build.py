@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpigraft.cli.built import build_all
-from mpigraft.cli.common import console, examine_machine, flag, option, out, tell
+from mpigraft.cli.common import chosen_form, console, examine_machine, flag, option, out, tell
 from mpigraft.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ def command(
     )
     from mpigraft.knowledge import packages, plan_table
 
-    form = "json" if as_json else form
-    if form not in FORMS:
-        raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
+    form = chosen_form(form, as_json, FORMS)
     recipe, _, version = recipe.partition("@")
     words = [f"{recipe}={version}"] if version else []
     versions = _versions([*words, *(with_ or ())])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpigraft.core.errors import MissingError
+from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.text import columns, terminal_safe
 
 if TYPE_CHECKING:
@@ -93,6 +93,30 @@ IgnoreLock = Annotated[
         rare=True,
     ),
 ]
+
+
+def refuse_alone(other: str, **given: object) -> None:
+    """Refuse the options that were `given`, by key: without `other` they change nothing. Raises
+    UsageError."""
+    for key, value in given.items():
+        if value:
+            flag = f"--{key.replace('_', '-')}"
+            raise UsageError.of("option-alone", flag=flag, other=other)
+
+
+def chosen_form(form: str, as_json: bool, forms: Sequence[str]) -> str:
+    """Return what --as or --json asks for. Raises UsageError for a form that is none of `forms`."""
+    if form not in forms:
+        raise UsageError.of("form-unknown", form=form, forms=", ".join(forms))
+    return "json" if as_json else form
+
+
+def refuse_unknown_engine(name: str) -> None:
+    """Refuse an engine that nobody knows, also where no guest needs one. Raises UsageError."""
+    from mpigraft.graft import ENGINES
+
+    if name and name not in ENGINES:
+        raise UsageError.of("engine-unknown", name=name, engines=", ".join(ENGINES))
 
 
 def guest_and_words(

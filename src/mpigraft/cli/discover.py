@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import Full, console, flag, option, out, tell
+from mpigraft.cli.common import Full, console, flag, option, out, refuse_alone, tell
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import columns
 from mpigraft.report import machine_document, machine_lines, machine_screen, print_screen
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import Machine
 
 
+WAIT = "30m"
 CONTEXT = {"allow_extra_args": True}  # for the scheduler
 
 
@@ -31,7 +32,7 @@ def command(
     nodes: Annotated[int, option("N", "With --partition: number of nodes to compare.", min=1)] = 1,
     time: Annotated[
         str, option("T", "With --partition: wait at most so long, queue included.")
-    ] = "30m",
+    ] = WAIT,
     full: Full = False,
 ) -> None:
     """Show every MPI here in a line: how it was found, and over how many transports it runs.
@@ -45,13 +46,16 @@ def command(
       mpigraft discover --json | jq '.mpis[].id'
       mpigraft discover --partition small --nodes 4 -- --account=project_1
     """
+    from mpigraft.core.model import refuse_count
     from mpigraft.core.serialize import document
     from mpigraft.discovery import discover_machine
 
     full = full or ctx.find_root().params["verbose"]
     if partition:
+        refuse_count("--nodes", nodes)
         _through(partition, nodes, time, tuple(ctx.args), full=full, as_json=as_json or abi)
         return
+    refuse_alone("--partition", nodes=nodes != 1, time=time != WAIT)
     if ctx.args:
         raise UsageError.of("argument-unknown", word=ctx.args[0])
     with console(stderr=True).status("looking at this machine"):

@@ -17,6 +17,7 @@ SCREEN = 23  # lines: of 24, the prompt takes one
 FEWEST = 2  # examples, where the screen is too small
 EVERY = "Every command"
 LIMIT = "Input should be "  # how typer begins its reason
+OF_PROGRAM = ("program", "words")  # words of what a command starts: they may be empty
 EXAMPLES = "\b\nExamples:\n"
 WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^ ])+""")  # of a shell, with its quotes
 
@@ -26,17 +27,21 @@ class ScreenCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an empty value, as of a variable that is not set, and name a value of another
-        type. Words of the program that a command starts may be empty."""
+        type."""
         words = self.make_parser(ctx).parse_args(args=list(args))[0]
         for one in self.get_params(ctx):
             given = words.get(one.name)
-            if one.nargs == 1 and "" in (given if isinstance(given, list) else [given]):
+            if one.param_type_name == "argument" and one.name in OF_PROGRAM:
+                continue
+            if "" in (given if isinstance(given, list | tuple) else [given]):
                 raise UsageError.of("value-empty", place=_named(one))
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             wanted = error.message.removeprefix(LIMIT).partition(",")[0]
             given = words.get(error.param.name) if error.param else None
+            if isinstance(given, list):  # the first that is no number, as typer reads them
+                given = next((one for one in given if not _is_number(one)), given[-1])
             if wanted == error.message or not isinstance(given, str):
                 raise
             raise UsageError.of(
@@ -75,6 +80,10 @@ class CommandGroup(TyperGroup):
             rows = [(f"{one.name:{width}}", one.get_short_help_str(200)) for one in commands]
             with formatter.section(panel):
                 formatter.write_dl(rows)
+
+
+def _is_number(word: str) -> bool:
+    return word.lstrip("+-").isdecimal()
 
 
 def _named(param: Any) -> str:

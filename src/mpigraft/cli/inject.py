@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import DryRun, Json, console, examine_machine, first_usable, out, tell
+from mpigraft.cli.common import (
+    DryRun,
+    Json,
+    chosen_form,
+    console,
+    examine_machine,
+    first_usable,
+    out,
+    refuse_alone,
+    tell,
+)
 from mpigraft.cli.options import takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.numbers import counted
@@ -49,12 +59,12 @@ def command(
       mpigraft inject ~/stack --mpi openmpi@5 --as commands > inject.sh
     """
     spec = asked.value
-    form = "json" if as_json else spec.form
-    if form not in FORMS:
-        raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
+    form = chosen_form(spec.form, as_json, FORMS)
     from mpigraft.cli.check_stack import read_named_stack, read_part
     from mpigraft.cli.verify_injection import verify_injections
 
+    if not spec.verify:
+        refuse_alone("--verify", program=spec.program, transport=spec.transport)
     if not spec.mpi and not spec.verify:
         raise UsageError.of("inject-incomplete")
     there = read_named_stack(stack)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mpigraft.cli.common import console, out, tell, tell_component, tell_step
+from mpigraft.cli.common import (
+    console,
+    out,
+    refuse_unknown_engine,
+    tell,
+    tell_component,
+    tell_step,
+)
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
 
 if TYPE_CHECKING:
@@ -38,11 +45,13 @@ def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "ru
     """Lay the options that were given to the command `verb` over the site's profile. Raises
     UsageError."""
     from mpigraft.core.model import refuse_count
-    from mpigraft.request import STDIN, mpmd_programs, read_site
+    from mpigraft.request import STDIN, mpmd_programs, read_site, replaced_part
 
     one, given = asked.value, asked.given
     if one.stdin not in STDIN:
         raise UsageError.of("stdin-unknown", stdin=one.stdin, known=", ".join(STDIN))
+    refuse_unknown_engine(one.engine)
+    replaced_part(one.replace)
     if "ranks" in given:
         refuse_count("-n", one.where.ranks)
     profile = read_site(os.environ)

@@ -209,7 +209,8 @@ def run_command(words: list[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             tell(error.format_message())
         else:
-            name = _command_of(getattr(error, "ctx", None))
+            command = next((f" {word}" for word in words if word in COMMANDS), "")
+            name = _command_of(getattr(error, "ctx", None)) or command
             tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft{name} --help")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):

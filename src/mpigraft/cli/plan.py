@@ -13,6 +13,7 @@ import typer
 
 from mpigraft.cli.common import (
     Words,
+    chosen_form,
     console,
     examine_machine,
     flag,
@@ -99,10 +100,8 @@ def command(
       mpigraft plan --list
       mpigraft plan --prune 7 --dry-run
     """
-    spec = replace(asked.value, form="json") if as_json else asked.value
-    form = spec.form
-    if form not in FORMS:
-        raise UsageError.of("form-unknown", form=form, forms=", ".join(FORMS))
+    form = chosen_form(asked.value.form, as_json, FORMS)
+    spec = replace(asked.value, form=form)
     if dry_run and not prune:
         raise UsageError.of("dry-run-alone")
     if prune:
@@ -116,9 +115,11 @@ def command(
         raise UsageError.of("plan-incomplete")
     if not image:
         tell_image("plan", guest)
+    from mpigraft.core.model import refuse_count
     from mpigraft.request import asked_for, read_site
     from mpigraft.selection import examine_subject
 
+    refuse_count("--ranks-per-node", spec.ranks_per_node)
     engine = {"engine": spec.engine or None, "engine_option": spec.engine_options or None}
     site = read_site(os.environ).merged(asked_for(RunSpec, engine))
     spec = replace(

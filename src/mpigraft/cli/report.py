@@ -49,6 +49,8 @@ def command(
     check(output)
     if figures:
         check_folder(figures)
+    else:
+        common.refuse_alone("--figures", figure_width=figure_width != "page")
     store = common.store_of(ctx)
     data = load_report(store, campaign, baseline=baseline, margin=parse_margin(margin))
     drawn = render_figures(data, figure_width) if figures else ()

@@ -90,13 +90,14 @@ def command(
       mpigraft submit --resume night --rounds 24
     """
     from mpigraft.bench import network_options, parse_duration, plan_submission, submit_jobs
-    from mpigraft.core.model import JobRequest
+    from mpigraft.core.model import JobRequest, refuse_count
     from mpigraft.launch import SCHEDULERS, find_scheduler
     from mpigraft.request import read_site, read_spec
     from mpigraft.store import refuse_unwritable
 
     if rounds is not None and not resume:
         raise UsageError.of("rounds-need-resume")
+    refuse_count("--nodes", 1 if nodes is None else nodes)
     store = store_of(ctx)
     plan = None
     limit_s = parse_duration(time or "1h")

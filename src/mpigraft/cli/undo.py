@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import Json, flag, option, out, tell
+from mpigraft.cli.common import Json, flag, option, out, refuse_alone, tell
 from mpigraft.cli.inject import choose_slot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import printable
@@ -20,9 +20,7 @@ def command(
     stack: Annotated[str, typer.Argument(help="Folder of a software stack, or a program of it.")],
     slot: Annotated[
         str,
-        option(
-            "FOLDER", "InstalledOverride to use, of several that programs search.", "the one in use"
-        ),
+        option("FOLDER", "Override to use, of several that programs search.", "the one in use"),
     ] = "",
     to: Annotated[
         int | None,
@@ -59,8 +57,8 @@ def command(
 
     if prune and to is not None:
         raise UsageError.of("undo-both")
-    if keep is not None and not prune:
-        raise UsageError.of("keep-alone")
+    if not prune:
+        refuse_alone("--prune", keep=keep is not None)
     there = read_named_stack(stack)
     overrides = [read_override(one) for one in there.slots]
     used = [o.slot for o in overrides if o.current] or [o.slot for o in overrides if o.generations]

@@ -116,6 +116,8 @@ def import_summary(tally: ImportTally, *, dry_run: bool, detailed: bool) -> Iter
 
 def _counts(tally: ImportTally, *, dry_run: bool) -> Iterator[str]:
     counts = tally.counts
+    if not any(counts.values()):  # that is an error
+        return
     verb = "would be stored" if dry_run else "stored"
     parts = [f"{counted(counts[STORED], 'file')} {verb}: {counted(tally.values, 'value')}"]
     if counts[FAILED]:

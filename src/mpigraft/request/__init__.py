@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpigraft.request.job.spec import InjectSpec as InjectSpec
     from mpigraft.request.job.spec import JobPlacement as JobPlacement
     from mpigraft.request.job.spec import RunSpec as RunSpec
+    from mpigraft.request.job.spec import replaced_part as replaced_part
     from mpigraft.request.job.spec import without_host_mpi as without_host_mpi
     from mpigraft.request.job.subject import JobSubject as JobSubject
     from mpigraft.request.job.subject import folders_of_job as folders_of_job

@@ -77,7 +77,7 @@ class History:
         if not (records := store.campaigns()):
             store.campaign(None)  # raises MissingError: no results are there
         latest = (side for c in reversed(records) if (side := load_measured(store, c.id)).values)
-        sides = list(islice(latest, last or None))[::-1]
+        sides = list(islice(latest, min(last or len(records), len(records))))[::-1]
         lines = tuple(
             line
             for line in sort_history(sides)
@@ -85,7 +85,9 @@ class History:
             and layout in ("", line.key.series.layout)
         )
         if not lines:
-            raise MissingError.of("history-empty", folder=store.folder)
+            asked = {"machine": machine, "layout": layout}
+            of = "".join(f" of {name} {word!r}" for name, word in asked.items() if word)
+            raise MissingError.of("history-empty", folder=store.folder, of=of)
         used = {point.campaign for line in lines for point in line.points}
         accepted = tuple(name for _, name in store.accepted() if name in used)
         kept = tuple(side.campaign for side in sides if side.campaign.id in used)
