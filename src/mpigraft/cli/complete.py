@@ -12,13 +12,18 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpigraft.core import cache
 from mpigraft.core.fingerprint import own_state
 
+if TYPE_CHECKING:
+    from mpigraft.store import Store
+
+Values = Callable[[Sequence[str]], Iterable[str]]
 VARIABLE = "_MPIGRAFT_COMPLETE"
 BREAKS = "_MPIGRAFT_BREAKS"  # characters where the shell's own words end
 KIND = "completion"  # of what the cache keeps
@@ -36,8 +41,17 @@ _mpigraft() {
 }
 complete -o default -F _mpigraft mpigraft mpigraft.pyz
 """
+FISH = """\
+function __mpigraft
+    set -l program (commandline -opc)[1]
+    set -lx _MPIGRAFT_COMPLETE (commandline -cp)
+    eval $program 2>/dev/null </dev/null
+end
+complete -c mpigraft -a '(__mpigraft)'
+complete -c mpigraft.pyz -a '(__mpigraft)'
+"""
 ZSH = f"autoload -U +X bashcompinit && bashcompinit\n{BASH}"
-SHELLS = {"bash": BASH, "zsh": ZSH}
+SHELLS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def answer() -> None:
@@ -73,7 +87,7 @@ def candidates(words: Sequence[str], word: str) -> Iterator[str]:
 
     if "--" in words:  # words of another program
         return
-    command = next((one for one in words if one in COMMANDS), "")
+    command = _command(words)
     flag, _, value = word.partition("=")
     if word.startswith("--") and "=" in word:
         yield from (f"{flag}={one}" for one in _values(flag, words, value))
@@ -87,6 +101,12 @@ def candidates(words: Sequence[str], word: str) -> Iterator[str]:
         yield from ("list", "show")
     elif command in ARGUMENTS:
         yield from ARGUMENTS[command](words)
+
+
+def _command(words: Sequence[str]) -> str:
+    from mpigraft.cli.main import COMMANDS
+
+    return next((one for one in words if one in COMMANDS), "")
 
 
 def _flags(command: str, words: Sequence[str]) -> Iterator[str]:
@@ -170,15 +190,66 @@ def _families(_: Sequence[str]) -> Iterable[str]:
     return MPI_OFFERS
 
 
-def _campaigns(words: Sequence[str]) -> Iterator[str]:
+def _store(words: Sequence[str]) -> Store:
     from mpigraft.cli.common import default_store
     from mpigraft.store import Store
 
     folder = os.environ.get("MPIGRAFT_STORE") or default_store()
     for before, one in pairwise(words):
         folder = one if before == "--store" else folder
-    for record in Store(Path(folder)).campaigns():
+    return Store(Path(folder))
+
+
+def _campaigns(words: Sequence[str]) -> Iterator[str]:
+    for record in _store(words).campaigns():
         yield from (record.name, record.id[:8])
+
+
+def _baselines(words: Sequence[str]) -> Iterator[str]:
+    """Yield the configurations of the campaign that is named, else of the latest; of what is to be
+    measured MPIs too."""
+    store = _store(words)
+    records = store.campaigns()
+    named = [one for one in records if {one.name, one.id, one.id[:8]} & {*words}]
+    for record in (named or records)[-1:]:
+        yield from (one.id for one in store.configurations(record.id))
+    if _command(words) not in ARGUMENTS:
+        yield from _mpis(words)
+
+
+def _planned(name: str, end: str = "") -> Values:
+    """Give the names in a part of the table that builds are planned by."""
+
+    def names() -> Iterator[str]:
+        from mpigraft.knowledge import plan_table
+
+        yield from (f"{one.id}{end}" for one in getattr(plan_table(), name))
+
+    return lambda _: _kept(name, names)
+
+
+def _packages(words: Sequence[str]) -> Iterable[str]:
+    """Give packages of `build`; `bundle --with` takes another campaign."""
+    from mpigraft.knowledge import packages
+
+    return _campaigns(words) if _command(words) == "bundle" else _kept("packages", packages)
+
+
+def _stacks(_: Sequence[str]) -> Iterable[str]:
+    """Give the versions of stacks that this host has mounted, as EESSI's."""
+    return map(str, Path("/cvmfs").glob("*/versions/[0-9]*"))
+
+
+def _words_of(name: str) -> Values:
+    """Give the words that an option of the command takes: a constant of its module."""
+
+    def words_of(words: Sequence[str]) -> Iterable[str]:
+        command = _command(words)
+        module = f"mpigraft.{command}" if command == "build" else f"mpigraft.cli.{command}"
+        known: Iterable[str] = getattr(import_module(module), name)
+        return known
+
+    return words_of
 
 
 def _layouts(_: Sequence[str]) -> Iterator[str]:
@@ -234,32 +305,46 @@ def _replaced(_: Sequence[str]) -> Iterable[str]:
     return Replace
 
 
-Values = Callable[[Sequence[str]], Iterable[str]]
 LISTS = ("--benchmark",)  # several with commas
 VALUES: Mapping[str, Values] = {
+    "--accept": _campaigns,
+    "--as": _words_of("FORMS"),
+    "--baseline": _baselines,
     "--benchmark": _benchmarks,
     "--bind-to": _bindings,
     "--buffers": lambda _: ("host", "cuda", "rocm"),
+    "--compiler": _planned("compilers"),
     "--engine": _engines,
     "--env": _variables,
+    "--fail-on": _words_of("GATES"),
+    "--format": _words_of("FORMATS"),
+    "--guest": lambda _: ("native", "grafted", "container"),
     "--launcher": _launchers,
     "--layout": _layouts,
     "--map-by": _mappings,
     "--mpi": _mpis,
+    "--on": _stacks,
     "--replace": _replaced,
     "--scheduler": _schedulers,
+    "--stack": _stacks,
     "--transport": _transports,
+    "--use": _planned("provided", "="),
+    "--with": _packages,
+    "--without": _packages,
 }
 ARGUMENTS: Mapping[str, Values] = {
+    "build": _planned("recipes"),
     "bundle": _campaigns,
     "case": _cases,
     "compare": _campaigns,
     "completion": lambda _: SHELLS,
     "export": _campaigns,
     "get": _families,
+    "inject": _stacks,
     "layout": _layouts,
     "recheck": _campaigns,
     "report": _campaigns,
     "results": _campaigns,
     "status": _campaigns,
+    "undo": _stacks,
 }

@@ -12,7 +12,7 @@ from mpigraft.core.text import did_you_mean
 
 
 def command(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash or zsh.")],
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")],
 ) -> None:
     """Print what a shell reads to complete commands, options and values.
 
@@ -24,6 +24,7 @@ def command(
       source <(mpigraft completion bash)
       mpigraft completion bash > ~/.local/share/bash-completion/completions/mpigraft
       mpigraft completion zsh >> ~/.zshrc
+      mpigraft completion fish > ~/.config/fish/completions/mpigraft.fish
     """
     from mpigraft.cli.complete import SHELLS
 

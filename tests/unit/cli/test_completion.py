@@ -65,7 +65,17 @@ def found(
         ("mpigraft check --mpi in", {"intel"}),
         ("mpigraft get ", {"openmpi", "mpich", "intel"}),
         ("mpigraft case grom", {"gromacs"}),
-        ("mpigraft completion ", {"bash", "zsh"}),
+        ("mpigraft completion ", {"bash", "zsh", "fish"}),
+        ("mpigraft build ", {"openmpi", "mpich"}),
+        ("mpigraft build openmpi --with libf", {"libfabric"}),
+        ("mpigraft build openmpi --compiler ll", {"llvm"}),
+        ("mpigraft build openmpi --use cu", {"cuda="}),
+        ("mpigraft build openmpi --as ", {"easyconfigs", "spack"}),
+        ("mpigraft plan --as c", {"command", "cdi"}),
+        ("mpigraft inject x --as t", {"text", "tcl"}),
+        ("mpigraft compare --fail-on s", {"slower", "slower-cell"}),
+        ("mpigraft export --format ", {"csv", "json", "parquet"}),
+        ("mpigraft bench --guest n", {"native"}),
     ],
 )
 def test_values_of_every_kind_complete(found: Found, line: str, some: set[str]) -> None:
@@ -89,8 +99,13 @@ def test_campaigns_and_mpis_of_this_user_complete(found: Found, tmp_path: Path) 
     store = Store(tmp_path / "store")
     keep(store, campaign(1, rounds=6, name="night"))
     one = store.campaigns()[0]
-    for command in ("compare", "report", "results show", "status"):
+    for command in ("compare", "report", "results show", "status", "history --accept",
+                    "bundle --with"):  # fmt: skip
         assert found(f"mpigraft --store {store.folder} {command} ") == ["night", one.id[:8]]
+    ids = [made.id for made in store.configurations(one.id)]
+    for command in ("compare", "report night", f"compare {one.id[:8]}"):
+        assert found(f"mpigraft --store {store.folder} {command} --baseline=") == ids
+    assert {*ids, "openmpi"} <= {*found(f"mpigraft --store {store.folder} bench --baseline=")}
     cache.put("mpis", os.uname().nodename, ["openmpi@5.0.7"])
     assert found("mpigraft bench --mpi openmpi@5") == ["@5.0.7"]
 
@@ -161,6 +176,23 @@ class Bash:
     def close(self) -> None:
         os.close(self.terminal)
         os.waitpid(self.pid, 0)
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish")
+def test_a_real_fish_completes(tmp_path: Path) -> None:
+    """As it asks for what it would show behind a tab."""
+    program = tmp_path / "mpigraft"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mpigraft "$@"\n')
+    program.chmod(0o755)
+    environ = {**os.environ, "HOME": str(tmp_path), "MPIGRAFT_HOME": str(tmp_path / "home"),
+               "PATH": f"{tmp_path}:{os.environ['PATH']}"}  # fmt: skip
+    for typed, words in {
+        "benc": ["bench"], "bench --transport ob1-t": ["ob1-tcp"], "build openm": ["openmpi"],
+        "bench --transport=ob1-t": ["--transport=ob1-tcp"],
+    }.items():  # fmt: skip
+        code = f"mpigraft completion fish | source; complete -C 'mpigraft {typed}'"
+        done = subprocess.run(["fish", "-c", code], env=environ, capture_output=True, text=True)
+        assert done.stdout.split() == words, done.stderr
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
