@@ -1,5 +1,9 @@
 """What a launch leaves in /dev/shm and in TMPDIR when SIGKILL ends all of it is removed by the
-next guard, and nothing else is."""
+next guard, and nothing else is.
+
+Every guard of the host sweeps, and a launch of another test may hold a note: these have a /dev/shm
+of their own, a folder of the real one that is mounted over it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,8 +26,8 @@ from mpigraft.native.programs import GUARD, SOURCES
 from tests.native.native_world import compile_c
 from tests.native.test_guard import SANITIZED, until
 
-SHM = Path("/dev/shm")
 NOTES = f"mpigraft-launch.{os.geteuid()}."
+SPACE = ("unshare", "--mount", *(("--map-current-user", "--keep-caps") if os.geteuid() else ()))
 INITIAL = "pid:[4026531836]"
 SLEEPER = """
 #include <mpi.h>
@@ -64,7 +69,7 @@ def guard(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A TMPDIR with a short path, as PMIx's sockets need."""
     place = Path(f"/tmp/mpigraft-sweep-{os.getpid()}")
     place.mkdir()
@@ -72,18 +77,38 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(place)
 
 
-def left(folder: Path) -> set[str]:
-    return {path.name for place in (SHM, folder) for path in place.iterdir()}
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A guard, and what stands for the host's /dev/shm."""
+
+    guard: Path
+    shm: Path
+
+    def command(self, *words: str | Path) -> list[str | Path]:
+        """Words behind the guard; its process id is that of the process which starts this."""
+        mounted = 'mount --bind "$0" /dev/shm && exec "$@"'
+        return [*SPACE, "sh", "-c", mounted, self.shm, self.guard, "--", *words]
+
+    def note(self, launch: subprocess.Popen[bytes]) -> Path:
+        return self.shm / f"{NOTES}{launch.pid}"
+
+    def sweep(self) -> None:
+        subprocess.run(self.command("true"), check=True, timeout=60)
+
+    def swept(self, folder: Path) -> set[str]:
+        """What is left after a sweep."""
+        self.sweep()
+        return {path.name for place in (self.shm, folder) for path in place.iterdir()}
 
 
-def sweep(guard: Path) -> None:
-    subprocess.run([guard, "--", "true"], check=True, timeout=60)
-
-
-def swept(guard: Path, folder: Path) -> set[str]:
-    """What is left after a sweep; what other tests' launches have in use is, until they end."""
-    sweep(guard)
-    return left(folder)
+@pytest.fixture
+def host(guard: Path) -> Iterator[Host]:
+    if subprocess.run([*SPACE, "true"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("a mount namespace cannot be made")
+    place = Path(f"/dev/shm/mpigraft-sweep-{os.getpid()}")
+    place.mkdir()
+    yield Host(guard, place)
+    shutil.rmtree(place)
 
 
 def kill_whole(launch: subprocess.Popen[bytes]) -> None:
@@ -110,7 +135,7 @@ def prefix(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> P
 @pytest.mark.mpi
 @pytest.mark.parametrize(("prefix", "name"), [(n, n) for n in LAUNCHERS], indirect=["prefix"])
 def test_what_a_killed_launch_left_is_removed_by_the_next(
-    guard: Path, prefix: Path, folder: Path, tmp_path: Path, name: str
+    host: Host, prefix: Path, folder: Path, tmp_path: Path, name: str
 ) -> None:
     (library, launcher, *flags), begin = LAUNCHERS[name]
     (tmp_path / "sleeper.c").write_text(SLEEPER)
@@ -120,26 +145,22 @@ def test_what_a_killed_launch_left_is_removed_by_the_next(
     )  # fmt: skip
     own = {**os.environ, "TMPDIR": str(folder), "LD_LIBRARY_PATH": str(prefix / "lib"),
            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # fmt: skip
-    words: list[str | Path] = [guard, "--", prefix / launcher, *flags, program, tmp_path / "ran"]
+    words = host.command(prefix / launcher, *flags, program, tmp_path / "ran")
     launch = subprocess.Popen(words, env=own)
     assert until((tmp_path / "ran").exists)
-    maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in descendants(launch.pid))
-    made = {file.name for file in SHM.iterdir() if file.name in maps} | {f"{NOTES}{launch.pid}"}
-    made |= {file.name for file in folder.iterdir()}
-    assert begin == {one for one in begin if any(name.startswith(one) for name in made)}
     kill_whole(launch)
-    assert until(lambda: not made & swept(guard, folder))
-    assert not [*folder.iterdir()]
+    made = [file.name for place in (host.shm, folder) for file in place.iterdir()]
+    assert begin == {one for one in begin if any(name.startswith(one) for name in made)}
+    assert host.note(launch).exists()
+    assert host.swept(folder) == set()
 
 
-def a_launch(
-    guard: Path, folder: Path, file: Path, after_s: float = 0.3
-) -> subprocess.Popen[bytes]:
-    """A launch that has made a file of an MPI's name, and goes on."""
-    script = f"sleep {after_s}; echo x > {file}; touch {folder}/ran; sleep 60"
-    words: list[str | Path] = [guard, "--", "sh", "-c", script]
+def a_launch(host: Host, folder: Path, script: str) -> subprocess.Popen[bytes]:
+    """A launch that has done what a script does, and goes on."""
+    words = host.command("sh", "-c", f"sleep 0.3; {script}; touch {folder}/ran; sleep 60")
     launch = subprocess.Popen(words, env={**os.environ, "TMPDIR": str(folder)})
     assert until((folder / "ran").exists)
+    (folder / "ran").unlink()
     return launch
 
 
@@ -148,72 +169,62 @@ def kill_later(launch: subprocess.Popen[bytes]) -> None:
     kill_whole(launch)
 
 
-def test_what_is_in_use_stays_until_it_is_not(guard: Path, folder: Path) -> None:
-    file = SHM / f"sm_segment.test.{os.getpid()}"
-    launch = a_launch(guard, folder, file)
-    note = SHM / f"{NOTES}{launch.pid}"
+def test_what_is_in_use_stays_until_it_is_not(host: Host, folder: Path) -> None:
+    file = host.shm / "sm_segment.test"
+    launch = a_launch(host, folder, f"echo x > /dev/shm/{file.name}")
+    kill_later(launch)
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 2):
-        kill_later(launch)
-        sweep(guard)
+        host.sweep()
         assert file.exists()
-        assert note.exists()
-    assert until(lambda: not {file.name, note.name} & swept(guard, folder))
+        assert host.note(launch).exists()
+    assert host.swept(folder) == set()
 
 
-def test_what_is_of_others_stays(guard: Path, folder: Path) -> None:
+def test_what_is_of_others_stays(host: Host, folder: Path) -> None:
     """Files of before the launch and of after it, and those with no name of an MPI's."""
-    before, after, other = (SHM / f"{n}.test.{os.getpid()}" for n in
-                            ("sm_segment.b", "sm_segment.a", "precious"))  # fmt: skip
+    before, after, other, file = (
+        host.shm / name for name in ("sm_segment.b", "sm_segment.a", "precious", "mpich_shm_test")
+    )
     before.write_text("x")
     os.utime(before, (time.time() - 60,) * 2)
-    try:
-        file = SHM / f"mpich_shm_test{os.getpid()}"
-        kill_later(a_launch(guard, folder, file))
-        after.write_text("x")
-        os.utime(after, (time.time() + 60,) * 2)
-        other.write_text("x")
-        sweep(guard)
-        assert not file.exists()
-        assert before.exists()
-        assert after.exists()
-        assert other.exists()
-    finally:
-        for path in (before, after, other):
-            path.unlink()
+    kill_later(a_launch(host, folder, f"cd /dev/shm; echo x > {file.name}; echo x > {other.name}"))
+    after.write_text("x")
+    os.utime(after, (time.time() + 60,) * 2)
+    assert host.swept(folder) == {before.name, after.name, other.name}
 
 
-def test_a_launch_that_runs_keeps_what_it_has(guard: Path, folder: Path) -> None:
-    file = SHM / f"sm_segment.test.{os.getpid()}"
-    launch = a_launch(guard, folder, file, 2.5)  # in no time that a note of a killed one covers
-    sweep(guard)
-    assert file.exists()
-    assert (SHM / f"{NOTES}{launch.pid}").exists()
+def test_an_empty_folder_of_open_mpi_4_goes_and_one_in_use_stays(host: Host, folder: Path) -> None:
+    above = folder / f"ompi.{os.uname().nodename}.{os.geteuid()}"
+    for another in (True, False):
+        (above / "pid.0").mkdir(parents=True) if another else (above / "pid.0").rmdir()
+        kill_later(a_launch(host, folder, f"mkdir {above}/pid.$$"))
+        assert host.swept(folder) == ({above.name} if another else set())
+
+
+def test_a_launch_that_runs_keeps_what_it_has(host: Host, folder: Path) -> None:
+    file = host.shm / "sm_segment.test"
+    launch = a_launch(host, folder, f"echo x > /dev/shm/{file.name}")
+    note = host.note(launch)
+    assert host.swept(folder) == {file.name, note.name}
     launch.terminate()
     assert launch.wait(30) != 0
     assert not file.exists(), "it ended with a failure, and took its own along"
-    assert not (SHM / f"{NOTES}{launch.pid}").exists()
+    assert not note.exists()
 
 
 @pytest.mark.parametrize("text", ["", "x", "1 2", "nan 1 1 /nothere"])
-def test_a_note_of_nonsense_removes_nothing(guard: Path, text: str) -> None:
-    note = SHM / f"{NOTES}999999"
+def test_a_note_of_nonsense_removes_nothing(host: Host, text: str) -> None:
+    note, file = host.shm / f"{NOTES}999999", host.shm / "sm_segment.test"
+    file.write_text("x")
     note.write_text(text)
-    try:
-        sweep(guard)
-    finally:
-        note.unlink(missing_ok=True)
+    host.sweep()
+    assert file.exists()
 
 
-def test_a_failed_launch_leaves_the_records_of_its_command(guard: Path, folder: Path) -> None:
+def test_a_failed_launch_leaves_the_records_of_its_command(host: Host, folder: Path) -> None:
     """They have that one's id in their name, and it reads them: here it is this process."""
     records = folder / f"mpigraft-{os.getpid()}-run0"
-    words: list[str | Path] = [
-        guard,
-        "--",
-        "sh",
-        "-c",
-        f"sleep 0.3; mkdir {records}; touch {records}/0; exit 7",
-    ]
+    words = host.command("sh", "-c", f"sleep 0.3; mkdir {records}; touch {records}/0; exit 7")
     ended = subprocess.run(words, env={**os.environ, "TMPDIR": str(folder)}, check=False)
     assert ended.returncode == 7
     assert (records / "0").exists()
