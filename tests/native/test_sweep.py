@@ -171,7 +171,7 @@ def kill_later(launch: subprocess.Popen[bytes]) -> None:
 
 def test_what_is_in_use_stays_until_it_is_not(host: Host, folder: Path) -> None:
     file = host.shm / "sm_segment.test"
-    launch = a_launch(host, folder, f"echo x > /dev/shm/{file.name}")
+    launch = a_launch(host, folder, f"sleep 2.2; echo x > /dev/shm/{file.name}")
     kill_later(launch)
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 2):
         host.sweep()
