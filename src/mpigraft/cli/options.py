@@ -102,7 +102,8 @@ def _type_of(option: RequestOption) -> Any:
     read."""
     many = get_origin(option.hint) is tuple and not option.rules.joined
     one = get_args(option.hint)[0] if many else option.hint
-    one = one if one in (int, float, bool, str) and not option.rules.size else str
+    text = option.rules.size or option.rules.commas
+    one = one if one in (int, float, bool, str) and not text else str
     return list[one] | None if many else one | None  # type: ignore[valid-type]
 
 

@@ -58,6 +58,7 @@ class Rules:
     zero: bool = False  # is valid
     size: bool = False  # bytes, which may have a unit
     plural: bool = False  # one value is not a list of one
+    commas: bool = False  # one text may have several values; paths are whole
     axis: bool = False  # one of those that make layouts together
     site: bool = False  # a site's profile may have it in [run]
     # Of a command line: help, the words shown for the value and for the default, spellings where
@@ -216,9 +217,9 @@ class Given:
         example = self.rules.example
         advice = f"for example {self.key} = {example}" if example else ""
         if self.named.startswith("-"):
-            advice = (
-                "" if example[:1] in "[{" else f"for example {self.named} {example.strip(QUOTE)}"
-            )
+            words = example.strip("[]").replace(QUOTE, "").replace(", ", ",")
+            words = words if self.rules.commas else words.partition(",")[0]
+            advice = "" if example[:1] in "{" else f"for example {self.named} {words}"
         value = as_written(self.value)
         return UsageError.of(
             "value-type", place=self.place, wanted=wanted, value=value, advice=advice
@@ -296,6 +297,8 @@ class Given:
             raise self.unfit("a list of texts" if kind is str else "a list")
         if not words and self.rules.nonempty:
             raise UsageError.of("value-empty", place=self.place)
+        if self.rules.commas and self.default is None:
+            words = [part for word in words for part in self._parts(word, kind)]
         if dataclasses.is_dataclass(kind):
             return _rows(typing.cast(type, kind), words, self)
         wanted = int if kind is int else str
@@ -306,6 +309,19 @@ class Given:
         if not option and len(set(words)) != len(words):
             raise UsageError.of("value-repeated", place=self.place)
         return tuple(replace(self, value=word, hint=kind)._single() for word in words)
+
+    def _parts(self, word: Any, kind: Any) -> list[Any]:
+        """Split a text at its commas; a command line has numbers as texts too."""
+        if not isinstance(word, str) or "/" in word:
+            return [word]
+        parts = word.split(",")
+        if not all(parts):
+            raise UsageError.of("value-empty", place=self.place)
+        if kind is not int or not self.place.startswith("--"):
+            return list(parts)
+        if not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
+            raise replace(self, value=word).unfit("a whole number or several")
+        return [int(part) for part in parts]
 
     def _pairs(self, pair: Any) -> tuple[tuple[str, Any], ...]:
         """Return a table of names to values of one type, in the order of the file. A text may be

@@ -68,8 +68,8 @@ def _of_job(key: str, example: str, **rules: Any) -> Any:
     """Make a field with the help of an option of a job. Each of its values is measured with each of
     the others."""
     job = JOB[key].rules
-    text = f"{job.help.removesuffix('.')}; repeatable."
-    shown = {"metavar": job.metavar, "help": text, "usual": job.usual, "axis": True}
+    text = f"{job.help.removesuffix('.')}; several with commas."
+    shown = {"metavar": job.metavar, "help": text, "usual": job.usual, "axis": True, "commas": True}
     shown |= {"panel": job.panel, "rare": True}
     return option((), example, **shown | rules)
 
@@ -80,16 +80,17 @@ class CampaignSpec:
 
     mpi: tuple[str, ...] = option(
         (), '["openmpi", "mpich@5.0.2"]', read=_mpis, metavar="NAME", usual="all",
-        help="MPI to measure: openmpi, mpich@5, a path; repeatable.", panel="What to measure",
+        help="MPIs to measure: openmpi,mpich@5 or a path.", commas=True,
+        panel="What to measure",
     )  # fmt: skip
     transport: tuple[str, ...] = option(
         (), '["ofi-lnx", "ob1-sm"]', metavar="NAME", usual="all that run here",
-        help="Transport to use: ofi-lnx, ob1-sm; repeatable.", panel="What to measure",
+        help="Transports to use: ofi-lnx,ob1-sm.", commas=True, panel="What to measure",
     )  # fmt: skip
     benchmark: tuple[str, ...] = option(
         (), '["latency", "bibw"]', metavar="NAME",
         usual="latency, bibw, allreduce, bw, bcast, alltoall",
-        help="Benchmark to run; repeatable. Options follow a comma: alltoallv,counts=sparse. "
+        help="Benchmarks to run: latency,bw. Options follow a comma: alltoallv,counts=sparse. "
         "--list prints all; of other suites: osu:NAME, imb:NAME, mini:NAME, app:NAME.",
         panel="What to measure",
     )  # fmt: skip
@@ -114,8 +115,8 @@ class CampaignSpec:
     )  # fmt: skip
     layout: tuple[str, ...] = option(
         (), '["1x2"]', metavar="NODESxRANKS", usual="a pair of ranks, and every core",
-        help="Layout of ranks: 2x8, 2x8x7:l3cache; repeatable. Or give its parts, as below.",
-        panel="Where",
+        help="Layouts of ranks: 2x8,2x8x7:l3cache. Or give its parts, as below.",
+        commas=True, panel="Where",
     )  # fmt: skip
     # These six instead of `layout`: each value with each of the others.
     nodes: tuple[int, ...] = _of_job("nodes", "2", most=MAX_COUNT)
@@ -126,8 +127,8 @@ class CampaignSpec:
     gpus: bool = as_job("gpus", default=False, axis=True)
     launcher: tuple[str, ...] = option(
         (), '["own", "srun"]', metavar="NAME",
-        help="Launcher to use: own (the MPI's), srun, flux, pals, aprun; repeatable.",
-        panel="Where", rare=True,
+        help="Launchers to use: own (the MPI's), srun, flux, pals, aprun.",
+        commas=True, panel="Where", rare=True,
     )  # fmt: skip
     modules: tuple[str, ...] = option(  # sets: A,B loads two, -C,D unloads one before
         (), '["craype-network-ofi,cray-mpich"]', metavar="A,-B",

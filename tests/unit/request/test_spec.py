@@ -22,7 +22,7 @@ from mpigraft.request.spec import (
     spec_from,
     stored_spec,
 )
-from tests.builders.messages import matches
+from tests.builders.messages import matches, shows
 from tests.hang import no_hang
 
 
@@ -203,6 +203,41 @@ def test_sizes_have_units(tmp_path: Path, text: str, size: int) -> None:
 def test_a_size_on_the_command_line_is_refused_in_the_words_of_its_flag() -> None:
     with pytest.raises(UsageError, match=r"^--max must be .* not '4XB'\nwhat to do: .*--max 4MiB$"):
         asked_campaign({"max": "4XB"})
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "values"),
+    [
+        ("mpi", ["openmpi@5,mpich@5"], ("openmpi@5", "mpich@5")),
+        ("mpi", ["/opt/a,b/lib/libmpi.so"], ("/opt/a,b/lib/libmpi.so",)),
+        ("transport", ["ob1-sm,ofi-tcp", "ucx"], ("ob1-sm", "ofi-tcp", "ucx")),
+        ("layout", ["1x2,1x4:numa"], ("1x2", "1x4:numa")),
+        ("ranks_per_node", ["2,8", "16"], (2, 8, 16)),
+        ("bind_to", ["core,none"], ("core", "none")),
+    ],
+)
+def test_one_flag_may_have_several_values(
+    key: str, given: list[str], values: tuple[object, ...]
+) -> None:
+    spec = asked_campaign({key: given}).value
+    assert getattr(spec, key) == values
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "why"),
+    [
+        ("transport", "ob1-sm,", "--transport is empty"),
+        ("layout", ",1x2", "--layout is empty"),
+        ("nodes", "1,two", "--nodes must be a whole number or several, not '1,two'"),
+        ("nodes", "1,1.5", "for example --nodes 2"),
+        ("nodes", "1,0", "--nodes is 0"),
+        ("threads", "9" * 400, "--threads must be a whole number"),
+    ],
+)
+def test_a_list_with_a_wrong_value_is_refused(key: str, given: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        asked_campaign({key: [given]})
+    assert shows(str(caught.value), why)
 
 
 def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:
