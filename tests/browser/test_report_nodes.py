@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Browser, overflow, violations
+from tests.builders.messages import shows
 
 pytestmark = pytest.mark.browser
 
@@ -77,6 +78,10 @@ def test_each_benchmark_is_one_part_with_its_layouts_inside(browser: Browser, pa
     ]  # fmt: skip
     for _, layouts in parts:
         assert layouts == [f"Layout {2**n}x128" for n in range(8)]
+    folded = "[...document.querySelectorAll('details.layouts > summary')].map((s) => s.textContent)"
+    assert all(shows(text, "8 layouts", "1x128", "128x128") for text in browser.ask(folded))
+    assert len(browser.ask(folded)) == 3
+    browser.ask("document.querySelector('details.layouts').open = true")
     summary = "document.querySelector('details.layout > summary')"
     chart = "document.querySelector('details.layout .chart')"
     assert browser.ask(f"'drawn' in {chart}.dataset") is False

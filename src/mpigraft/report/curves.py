@@ -20,6 +20,7 @@ from mpigraft.core.model import Better, Cell, CellGroup, SeriesKey, ValueRow
 from mpigraft.report import hardware_peaks, node_pairs, rank_scaling
 from mpigraft.report.contents import ReportData
 from mpigraft.report.scaling import Card, View, cards, missing_places
+from mpigraft.report.software import guest_words
 from mpigraft.report.wording import labels
 from mpigraft.report.wording.counts import Section
 
@@ -38,7 +39,7 @@ def curves(data: ReportData) -> dict[str, Any]:
     return {
         "baseline": baseline,
         "order": names,
-        "names": labels.looks(labels.short(names)),
+        "names": labels.looks(labels.short(names, guest_words(data))),
         "margin": data.margin,
         "sections": [
             _section(s, baseline, bands, hardware_peaks.of(s, known))

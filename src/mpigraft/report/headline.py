@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
@@ -25,6 +25,7 @@ from mpigraft.core.model import (
 )
 
 SHOWN = 3  # configurations that a line names
+NO_ROLES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +39,20 @@ class Record:
     gain: float  # geometric mean over the curves; above 1 is better than the baseline
 
 
-def headline(comparison: Comparison) -> tuple[str, ...]:
+def headline(comparison: Comparison, roles: Mapping[str, str] = NO_ROLES) -> tuple[str, ...]:
     """Give the answer, most useful first, and why curves have none; empty where all share one
-    reason, which the summary gives."""
+    reason, which the summary gives. `roles`: words that go with the names of configurations."""
+    called = {name: f"{name} ({role})" for name, role in roles.items()}
+    baseline = called.get(comparison.baseline, comparison.baseline)
     ranking, withheld = records(comparison.groups), open_curves(comparison.groups)
+    ranking = [
+        replace(r, configuration=called.get(r.configuration, r.configuration)) for r in ranking
+    ]
     if not any(r.faster or r.slower for r in ranking):
         return withheld
     whole = [r for r in ranking if r.faster == r.curves]
     some = [r for r in ranking if r.faster]
-    lines = [_best((whole or some)[0], comparison.baseline) if some else _stay(comparison)]
+    lines = [_best((whole or some)[0], baseline) if some else _stay(baseline)]
     if len(whole) > 1:
         lines.append(f"Faster on every curve as well: {_listed(whole[1:])}.")
     if slower := [r for r in ranking if r.slower]:
@@ -107,8 +113,8 @@ def _best(best: Record, baseline: str) -> str:
     return f"{text}, by {numbers.ratio(best.gain)}x over all sizes."
 
 
-def _stay(comparison: Comparison) -> str:
-    return f"Stay with {comparison.baseline}: nothing is faster than it over a whole curve."
+def _stay(baseline: str) -> str:
+    return f"Stay with {baseline}: nothing is faster than it over a whole curve."
 
 
 def _listed(rows: Sequence[Record]) -> str:

@@ -15,17 +15,18 @@ from mpigraft.core.text import join_some
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
 
-# What a configuration of a guest is, by what of the guest is replaced.
+# What of a guest a configuration measures: a word, and what it means.
 ROLES: dict[str, str] = {
-    Replace.MPI: "this machine's MPI in {name}",
-    Replace.LIBFABRIC: "own MPI of {name}, over this machine's libfabric or UCX",
-    Replace.NOTHING: "own MPI of {name}",
+    Replace.MPI: "grafted (this machine's MPI, in {name})",
+    Replace.LIBFABRIC: "own on host network (the MPI of {name}, this machine's libfabric or UCX)",
+    Replace.NOTHING: "own (the MPI of {name})",
 }
 IN_STACK: dict[str, str] = {
-    Replace.MPI: "this machine's MPI, injected into {name}",
-    Replace.LIBFABRIC: "own MPI of {name}, over an injected libfabric or UCX",
+    Replace.MPI: "injected (this machine's MPI, in {name})",
+    Replace.LIBFABRIC: "own on host network (the MPI of {name}, over an injected libfabric or UCX)",
 }
-NATIVE = "this machine's MPI, outside of any guest"
+NATIVE = "native (this machine's MPI, outside of any guest)"
+WORDS = ("native", "own", "own on host network", "grafted", "injected", "guest")  # in order
 NAMED = 6  # nodes or runs of nodes, and versions, that are named
 
 
@@ -101,9 +102,24 @@ def guest_roles(data: ReportData) -> dict[str, str]:
             roles[record.id] = NATIVE
             continue
         words = ROLES | (IN_STACK if guest.get("kind") == GuestKind.STACK else {})
-        template = words.get(str(guest.get("replace")), "in {name}")
+        template = words.get(str(guest.get("replace")), "guest ({name})")
         roles[record.id] = redact(template.format(name=guest.get("name")))
     return roles if set(roles.values()) - {NATIVE} else {}
+
+
+def guest_name(data: ReportData) -> tuple[str, str]:
+    """Give (stack or container, its name); an empty name where no guest was measured."""
+    for record in data.configurations:
+        guest = parse_object(record.provenance).get("guest")
+        if isinstance(guest, dict):
+            kind = "stack" if guest.get("kind") == GuestKind.STACK else "container"
+            return kind, redact(str(guest.get("name")))
+    return "container", ""
+
+
+def guest_words(data: ReportData) -> dict[str, str]:
+    """Give {configuration: native, own, injected or grafted}; empty where no guest was measured."""
+    return {name: role.partition(" (")[0] for name, role in guest_roles(data).items()}
 
 
 def versions(data: ReportData) -> str:

@@ -21,10 +21,17 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import ValueRow, Verdict, layout_order
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
-from mpigraft.report.paper import drawing
-from mpigraft.report.paper.drawing import Style, draw
+from mpigraft.report.paper import figures
+from mpigraft.report.paper.drawing import LINE, draw, text_width
 from mpigraft.report.paper.figures import WIDTHS, render_figures
-from mpigraft.report.paper.panels import Curve, Dot, Panel, PaperFigure, paper_figures
+from mpigraft.report.paper.panels import (
+    Curve,
+    Dot,
+    Panel,
+    PaperFigure,
+    PaperLine,
+    paper_figures,
+)
 from mpigraft.report.scaling import cards
 from tests.builders.messages import matches, shows
 from tests.builders.reports import olivia, small_data
@@ -129,33 +136,47 @@ def test_a_file_name_cannot_leave_its_folder() -> None:
 def test_svg_has_all_names_and_what_was_measured_where_as_text(first: tuple[bytes, bytes]) -> None:
     found = ["".join(text.itertext()) for text in texts(first[0])]
     assert shows(found, "native:latency", "1x2")
-    for name in ("mpich ofi-tcp", "intel shm", "openmpi ob1-tcp", "openmpi ofi-tcp"):
-        assert found.count(name) >= 2  # at its end, and in the key
+    for name in ("mpich ofi-tcp, baseline", "intel shm", "openmpi ob1-tcp", "openmpi ofi-tcp"):
+        assert found.count(name) == 1  # in the key, whole
+    assert found.count("message size (bytes)") == found.count("latency (us)") * 2 == 2
+    assert found.count("ratio to the baseline") == 1
     below = " ".join(found)
     assert shows(below, "AMD EPYC", "7763")
     assert shows(below, "openmpi@5.0.11", "libfabric", "2.1.0")
     assert shows(below, "Bands", "95", "intervals")
 
 
-def test_names_at_the_ends_do_not_lie_on_each_other_and_nothing_leaves_the_figure(
-    first: tuple[bytes, bytes],
-) -> None:
-    root = ET.fromstring(first[0])
-    width, height = (float(root.get(side, "").removesuffix("pt")) for side in ("width", "height"))
-    assert width == pytest.approx(WIDTHS["page"] * POINTS, abs=1e-3)
-    placed = []
-    for text in texts(first[0]):
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_key_is_whole_and_nothing_leaves_the_figure(width: str) -> None:
+    _, svg = next(render_figures(small_data(), width))
+    root = ET.fromstring(svg)
+    wide, tall = (float(root.get(side, "").removesuffix("pt")) for side in ("width", "height"))
+    assert wide == pytest.approx(WIDTHS[width] * POINTS, abs=1e-3)
+    placed = {}
+    for text in texts(svg):
         match = re.search(r"translate\(([\d.]+) ([\d.]+)\)", text.get("transform", ""))
         x, y = map(float, match.groups() if match else (text.get("x", ""), text.get("y", "")))
         own = "".join(text.itertext())
-        assert 0 <= y <= height
-        assert 0 <= x <= width
-        placed.append((own, round(x), y))
-    ends = [(x, y) for own, x, y in placed if own.startswith(("openmpi ", "intel "))]
-    for column in {x for x, _ in ends}:
-        rows = sorted(y for x, y in ends if x == column)
-        assert all(b - a >= drawing.NAME_GAP - 0.1 for a, b in itertools.pairwise(rows))
-    assert any(sum(x == column for x, _ in ends) == 3 for column, _ in ends)
+        assert 0 <= y <= tall
+        assert 0 <= x <= wide
+        placed[own] = (x, y)
+    keys = {name: at for name, at in placed.items() if name.startswith(("openmpi ", "intel "))}
+    assert len(keys) >= 3
+    assert all(x + text_width(name) <= wide for name, (x, _) in keys.items())
+    rows = sorted({y for _, y in keys.values()})
+    assert all(b - a >= LINE - 0.1 for a, b in itertools.pairwise(rows))
+
+
+def test_lines_differ_by_mark_and_dash_and_neighbours_by_shade() -> None:
+    """So that a print in grey shows which is which."""
+    looks = figures.looks_of(small_data())
+    base, *others = looks.values()
+    assert base.base
+    assert not any(look.base or not look.dash for look in others)
+    assert len({look.mark for look in looks.values()}) == len(looks)
+    assert len({look.dash for look in looks.values()}) == len(looks)
+    greys = [sum(int(look.ink[k : k + 2], 16) for k in (1, 3, 5)) for look in others]
+    assert all(abs(a - b) > 30 for a, b in itertools.pairwise(greys))
 
 
 def test_pdf_embeds_its_font_and_has_no_date(first: tuple[bytes, bytes]) -> None:
@@ -249,10 +270,11 @@ ANY = st.text(st.characters(codec="utf-8"), max_size=40)
 def one_panel(name: str, title: str) -> Iterator[bytes]:
     curves = (Curve(name, ((Dot(1, 2.0, (1.5, 2.5)), Dot(4, 3.0)),)),)
     panels = tuple(
-        Panel(title, curves, (1.0, 4.0), bytes=True, ratio=ratio) for ratio in (False, True)
+        Panel(title, "x", "y", curves, (1.0, 4.0), bytes=True, ratio=ratio)
+        for ratio in (False, True)
     )
-    style = Style({name: name}, {name: "#000000"}, {name: "7 3"})
-    return draw(PaperFigure("n", title, panels, title), style, 7.16, 2)
+    looks = {name: PaperLine(name, "#000000", "7 3", "s")}
+    return draw(PaperFigure("n", title, panels, title), looks, 7.16, 2)
 
 
 @settings(max_examples=8, deadline=None)
@@ -356,11 +378,3 @@ def test_a_view_has_a_gap_where_only_the_baseline_ran() -> None:
     views = json.loads(json.dumps(curves(data)))["views"]
     assert [view["x"] for view in views] == [[1, 2, 16], [1, 16]]
     assert views[0]["at"][1] is None
-
-
-def test_what_leads_to_a_name_is_no_curve(first: tuple[bytes, bytes]) -> None:
-    """It is dotted and grey, whatever its curve."""
-    svg, _ = first
-    led = [path for path in svg.decode().split("<path") if "stroke-dasharray: 0.4,3" in path]
-    assert led
-    assert all(shows(path, "stroke", "#5b626b") for path in led)

@@ -268,8 +268,13 @@ def test_each_row_of_a_stack_says_which_mpi_it_is() -> None:
     for text in (page, console.file.getvalue(), render_markdown(data)):
         words = " ".join(text.replace("\\", "").split())
         assert shows(words, "MPI", "2023.06-zen3")
-        assert shows(words, "machine's", "MPI", "injected", "2023.06-zen3")
-        assert shows(words, "this machine's MPI", "outside of any guest")
+        assert shows(words, "injected (this machine's MPI, in 2023.06-zen3)")
+        assert shows(words, "native (this machine's MPI, outside of any guest)")
+    assert shows(page, "<h1>Native, own and injected MPI on login7")
+    assert shows(page, "<dt>stack</dt><dd>2023.06-zen3</dd>")
+    assert shows(page, "<dd>mpich@5.0.1/ofi-tcp, native</dd>")
+    named = [one["label"].rpartition(" ")[2] for one in curves(data)["names"].values()]
+    assert {*named} == {"native", "own", "injected"}
     assert not guest_roles(small_data())
 
 

@@ -37,7 +37,7 @@ def benchmark(card: Card, data: ReportData, sections: Numbers) -> Html:
         inside = list(_section(section, sections[id(section)], data))
     else:
         inside = [el("p", el("a", "Over nodes", href="#nodes"))] if card.views else []
-        inside += [_layout(section, sections[id(section)], data) for section in card.sections]
+        inside.append(_layouts(card, sections, data))
     layouts = [section.layout for section in card.sections]
     if again := benchmark_command(data.campaign, card.benchmark, layouts):
         inside.append(_command(redact(again), f"again-{name}"))
@@ -60,6 +60,14 @@ def _command(text: str, name: str) -> Html:
         type="button", data_copy=name, hidden=True,
     )  # fmt: skip
     return el("p", "Measure again: ", el("code", foreign(text), id=name), " ", button)
+
+
+def _layouts(card: Card, sections: Numbers, data: ReportData) -> Html:
+    """Fold all layouts into one line, and each of them inside of it."""
+    first, last = card.sections[0].place, card.sections[-1].place
+    label = f"Each of {len(card.sections)} layouts, {first} to {last}: charts and verdicts by size"
+    each = (_layout(section, sections[id(section)], data) for section in card.sections)
+    return el("details", el("summary", label), *each, class_="layouts")
 
 
 def _layout(section: Section, index: int, data: ReportData) -> Html:

@@ -110,7 +110,7 @@ def _layouts_cell(groups: list[CellGroup], card: Card) -> Html:
     one = groups[0].curve if len(verdicts) == 1 else Verdict.INCONCLUSIVE
     return el(
         "td",
-        span if verdicts[Verdict.INCONCLUSIVE] else el("b", span),
+        span if one is Verdict.INCONCLUSIVE else el("b", span),
         el("small", " to ".join(map(numbers.ratio, ordered[:1] + ordered[-1:]))),
         _over(common, card),
         el("small", counted, class_="mixed"),

@@ -23,7 +23,7 @@ from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.redaction import hide_folders, hosts_of, redactor, users_of
 from mpigraft.report.scaling import Card, cards
-from mpigraft.report.software import caption, guest_roles, node_type
+from mpigraft.report.software import WORDS, caption, guest_name, guest_roles, guest_words, node_type
 from mpigraft.report.table import Figure
 from mpigraft.report.tables import baseline_table
 from mpigraft.report.wording import words
@@ -39,7 +39,7 @@ def render_html(data: ReportData, *, public: bool = False) -> str:
     """Write the whole file. The same data give the same text, byte for byte. `public`: without
     folders and names of hosts and users, which say nothing outside of the site."""
     place = next(node_type(data), "") if public else ""
-    title = f"MPI configurations on {place}" if place else _title(data)
+    title = _title(data, place)
     parts = (_header(data, title), _nav(data), main(_sections(data)), _footer(data))
     hide = _hide_all if public else hide_homes
     text = render_document(f"{title} ({data.campaign.name})", parts, curves(data), hide)
@@ -61,18 +61,20 @@ def _nodes(data: ReportData) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _title(data: ReportData) -> str:
-    match _nodes(data):
-        case []:
-            return "MPI configurations compared"
-        case [node]:
-            return f"MPI configurations on {node}"
-        case nodes:
-            return f"MPI configurations on {len(nodes)} nodes"
+def _title(data: ReportData, place: str = "") -> str:
+    """Write what was compared and where: `place`, or the nodes."""
+    nodes = _nodes(data)
+    place = place or (nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "")
+    what = "MPI configurations"
+    if called := sorted({*guest_words(data).values()}, key=WORDS.index):
+        listed = " and ".join(filter(None, (", ".join(called[:-1]), called[-1])))
+        what = f"{listed[:1].upper()}{listed[1:]} MPI"
+    return f"{what} on {place}" if place else f"{what} compared"
 
 
 def _header(data: ReportData, title: str) -> Html:
     comparison, campaign = data.comparison, data.campaign
+    base, called = comparison.baseline, guest_words(data)
     rounds, nodes, spans = (
         numbers.counted(comparison.rounds, "round"),
         _nodes(data),
@@ -81,14 +83,15 @@ def _header(data: ReportData, title: str) -> Html:
     imported = comparison.origin is Origin.IMPORT
     when, what = ("imported on", "machine") if imported else ("date", "node")
     facts = [
-        ("baseline", comparison.baseline),
+        ("baseline", ", ".join(filter(None, (base, called.get(base))))),
         ("configurations", len(_measured(data)) + len(_absent(data))),
+        guest_name(data),
         ("rounds", rounds),
         (numbers.plural(len(nodes), what), fold_hosts(nodes, NAMED)),
         ("allocations", spans if spans > 1 else 0),
         (when, campaign.created[:10]),
     ]
-    answer = headline(comparison) or comparison.summary or ("Nothing was compared.",)
+    answer = headline(comparison, called) or comparison.summary or ("Nothing was compared.",)
     return header(
         f"mpigraft report, campaign {campaign.name}",
         title,

@@ -1,7 +1,6 @@
-"""Figures for a paper, as files: colours and dashes are those of the page.
-
-Names are at the ends of curves; below them is what was measured where, so that a figure can be
-read without the text around it.
+"""Figures for a paper, as files: hues are those of the page; marks, dashes and shades keep lines
+apart in grey. Below them are their names and what was measured where, so that a figure can
+be read without the text around it.
 """
 
 from __future__ import annotations
@@ -13,9 +12,12 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData
 from mpigraft.report.html.document import colours
-from mpigraft.report.paper.panels import paper_figures
+from mpigraft.report.paper.panels import PaperLine, paper_figures
+from mpigraft.report.software import guest_words
 from mpigraft.report.wording import labels
 
+MARKS = "s^DvPX<>*d"  # of lines, by place; the baseline's is round
+SHADES = (0.0, -0.5, 0.3)  # neighbours differ in grey as well
 WIDTHS = {"page": 7.16, "column": 3.5}  # in inches: IEEE's; Elsevier's and ACM's are wider
 
 
@@ -25,11 +27,10 @@ def render_figures(data: ReportData, width: str = "page") -> Iterator[tuple[str,
     if width not in WIDTHS:
         raise UsageError.of("figure-width-unknown", width=width)
     try:
-        from mpigraft.report.paper.drawing import Style, draw
+        from mpigraft.report.paper.drawing import draw
     except ImportError as error:
         raise MissingError.of("figures-missing") from error
-    names, inks, dashes = _style(data)
-    style = Style(names, inks, dashes)
+    looks = looks_of(data)
 
     def files() -> Iterator[tuple[str, bytes]]:
         for figure in paper_figures(data):
@@ -38,18 +39,35 @@ def render_figures(data: ReportData, width: str = "page") -> Iterator[tuple[str,
                 columns = 1
             kinds = ("svg", "pdf")
             for kind, content in zip(
-                kinds, draw(figure, style, WIDTHS[width], columns), strict=True
+                kinds, draw(figure, looks, WIDTHS[width], columns), strict=True
             ):
                 yield f"{figure.name}.{kind}", content
 
     return files()
 
 
-def _style(data: ReportData) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def looks_of(data: ReportData) -> dict[str, PaperLine]:
+    """Return how each configuration is drawn, the baseline first."""
     baseline = data.comparison.baseline
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
-    short = {n: redact(printable(label)) for n, label in labels.short(names).items()}
-    styles, page = labels.styles(names), colours()
-    inks = {n: page["ink" if n == baseline else f"hue{hue}"] for n, (hue, _) in styles.items()}
-    dashes = {name: labels.dash(v) for name, (_, v) in styles.items()}
-    return short, inks, dashes
+    short, page = labels.short(names, guest_words(data)), colours()
+    looks = {
+        baseline: PaperLine(_text(short[baseline]) + ", baseline", page["ink"], "", "o", base=True)
+    }
+    hues = {name: hue for name, (hue, _) in labels.styles(names).items() if name != baseline}
+    for place, (name, hue) in enumerate(hues.items()):
+        ink = _shade(page[f"hue{hue}"], SHADES[place % len(SHADES)])
+        mark = MARKS[place % len(MARKS)]
+        looks[name] = PaperLine(_text(short[name]), ink, labels.dash(place + 1), mark)
+    return looks
+
+
+def _text(words: str) -> str:
+    return redact(printable(words))
+
+
+def _shade(colour: str, shade: float) -> str:
+    """Mix a colour with white, or with black where the shade is negative."""
+    to, part = (255 if shade > 0 else 0), abs(shade)
+    parts = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(one + (to - one) * part):02x}" for one in parts)

@@ -26,8 +26,10 @@ from mpigraft.report.curves import (
 )
 from mpigraft.report.scaling import Card, View, cards, missing_places
 from mpigraft.report.software import caption
-from mpigraft.report.wording.counts import Section
+from mpigraft.report.wording import words
+from mpigraft.report.wording.counts import Section, Subject
 
+RATIO = "ratio to the baseline"
 NEAR = 5  # a peak so many times above the highest value would flatten all curves
 
 
@@ -59,12 +61,25 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    title: str
+    title: str  # the size of messages, where it is one
+    x: str  # titles of the axes, with units
+    y: str
     curves: tuple[Curve, ...]
     marks: tuple[float, ...]  # numbers on the x axis that may be named
     bytes: bool  # the x axis is message size, not nodes or ranks
     ratio: bool = False
     peak: tuple[float, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PaperLine:
+    """How a configuration is named and drawn: apart from others without its colour, too."""
+
+    name: str
+    ink: str
+    dash: str  # as in SVG
+    mark: str  # of matplotlib
+    base: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +100,7 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
     for card in cards(data.comparison):
         for view in card.views:
             name = _slug(f"{card.benchmark}-{card.buffers}-{card.metric}-over-{view.axis}", used)
-            title = _text(f"{card.benchmark}, {view.series}")
+            title = _text(f"{card.benchmark}, {view.series}; {words.better(card.better)}")
             panels = _view_panels(card, view, data, bands, measured)
             yield PaperFigure(name, title, tuple(panels), notes)
         for section in card.sections:
@@ -93,8 +108,8 @@ def paper_figures(data: ReportData) -> Iterator[PaperFigure]:
                 text = f"{section.benchmark}-{section.layout}-{section.buffers}-{section.metric}"
                 values, ratios = _size_panels(section, data, bands, measured)
                 values = replace(values, peak=_near(values, hardware_peaks.of(section, known)))
-                title = _text(f"{section.benchmark}, {section.place}")
-                yield PaperFigure(_slug(text, used), title, (values, ratios), notes)
+                title = f"{section.benchmark}, {section.place}; {words.better(section.better)}"
+                yield PaperFigure(_slug(text, used), _text(title), (values, ratios), notes)
 
 
 def _text(words: str) -> str:
@@ -105,9 +120,10 @@ def _text(words: str) -> str:
 def _notes(data: ReportData) -> str:
     """Write the caption of every figure; empty parts are left out."""
     single = all(cell.low is None for group in data.comparison.groups for cell in group.cells)
-    parts = [f"Ratios are to {_text(data.comparison.baseline)}.", caption(data)]
+    parts = [f"The baseline is {_text(data.comparison.baseline)}.", caption(data)]
     if not single:
-        parts.append("Bands: 95 % intervals.")
+        parts.append("Bands: 95 % intervals, cut at the edge. Ratios with a full mark are faster")
+        parts.append("or slower, with a half one equivalent, with an empty one undecided.")
     elif data.comparison.origin is Origin.IMPORT:
         parts.append("Single runs: no interval, no verdict.")
     return " ".join(filter(None, map(_text, parts)))
@@ -139,11 +155,10 @@ def _view_panels(
             for x, section in view.points:
                 for name, dot in _dots(section, size, float(x), data, bands, ratio=ratio):
                     dots.setdefault(name, []).append(dot)
-            what = "ratio" if ratio else ", ".join(filter(None, (card.quantity, card.unit)))
-            at = f" at {numbers.size(size)}" if size else ""
             curves = tuple(Curve.of(name, own, marks) for name, own in sorted(dots.items()))
-            title = _text(f"{what}{at}, over {view.axis}")
-            yield Panel(title, curves, marks, bytes=False, ratio=ratio)
+            title = f"{numbers.size(size)} messages" if size else ""
+            y = RATIO if ratio else _quantity(card)
+            yield Panel(title, view.axis, y, curves, marks, bytes=False, ratio=ratio)
 
 
 def _size_panels(
@@ -152,18 +167,20 @@ def _size_panels(
     marks = tuple(float(4**n) for n in range(20) if 4**n <= max(section.sizes))
     places = sorted({*section.sizes, *missing_sizes(section, measured)})
 
-    def panel(title: str, *, ratio: bool) -> Panel:
+    def panel(y: str, *, ratio: bool) -> Panel:
         dots: dict[str, list[Dot]] = {}
         for size in section.sizes:
             for name, dot in _dots(section, size, float(size), data, bands, ratio=ratio):
                 dots.setdefault(name, []).append(dot)
         curves = tuple(Curve.of(name, own, places) for name, own in sorted(dots.items()))
-        return Panel(_text(title), curves, marks, bytes=True, ratio=ratio)
+        return Panel("", "message size (bytes)", y, curves, marks, bytes=True, ratio=ratio)
 
-    return (
-        panel(", ".join(filter(None, (section.quantity, section.unit))), ratio=False),
-        panel(f"ratio to {data.comparison.baseline}", ratio=True),
-    )
+    return panel(_quantity(section), ratio=False), panel(RATIO, ratio=True)
+
+
+def _quantity(subject: Subject) -> str:
+    unit = f" ({subject.unit})" if subject.unit else ""
+    return _text(subject.quantity + unit)
 
 
 def _dots(

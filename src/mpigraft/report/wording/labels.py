@@ -14,19 +14,35 @@ VERSION = re.compile(r"@[^/@]*(?=/)")
 DASHES = (  # of lines, by variant
     *("", "7 3", "2 3", "8 3 2 3", "14 4", "14 3 2 3 2 3", "4 5", "1 5", "5 2 1 2", "20 3 2 3"),
 )
+NO_ROLES: Mapping[str, str] = {}
 FAMILIES = ("openmpi", "mpich", "intel", "cray-mpich", "mvapich")
 
 
-def short(names: Sequence[str]) -> dict[str, str]:
+def short(names: Sequence[str], roles: Mapping[str, str] = NO_ROLES) -> dict[str, str]:
     """Ids without their versions, where that leaves them different: openmpi ob1-sm; without the
-    family too where all share it: ucx, ucx@app.sif, app.sif:ucx."""
-    bare = {name: VERSION.sub("", name, count=1).replace("/", " ") for name in names}
+    family too where all share it: ucx. Of a guest with a role in its place: ucx own, ucx
+    injected; without the transport too where all share it: own, injected."""
+    known = roles if all(name in roles for name in names) else NO_ROLES
+    ids = {name: _outside(name) if known else name for name in names}
+    bare = {name: VERSION.sub("", one, count=1).replace("/", " ") for name, one in ids.items()}
     families = {label.partition(" ")[0].rpartition(":")[2] for label in bare.values()}
     if len(families) == 1 and all(" " in label for label in bare.values()):
         family = f"{families.pop()} "
         bare = {name: label.replace(family, "", 1) for name, label in bare.items()}
+    if known:
+        alike = len(set(bare.values())) == 1
+        bare = {n: known[n] if alike else f"{label} {known[n]}" for n, label in bare.items()}
     times = Counter(bare.values())
     return {name: label if times[label] == 1 else name for name, label in bare.items()}
+
+
+def _outside(name: str) -> str:
+    """Return an id without its guest."""
+    if (found := ID.match(name)) is None:
+        return name
+    (_, own), (start, end) = found.span("own"), found.span("into")
+    kept = name[: start - 1] + name[end:] if start > 0 else name
+    return kept[own + 1 :] if own > 0 else kept
 
 
 def styles(names: Sequence[str]) -> dict[str, tuple[int, int]]:
