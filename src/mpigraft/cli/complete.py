@@ -125,7 +125,8 @@ def _flags(command: str, words: Sequence[str]) -> Iterator[str]:
 
 def _values(flag: str, words: Sequence[str], value: str) -> Iterator[str]:
     """Yield the values of an option; of one that takes several, behind those that are given."""
-    given = value[: value.rfind(",") + 1] if flag in LISTS else ""
+    several = flag in LISTS and _command(words) == "bench"
+    given = value[: value.rfind(",") + 1] if several else ""
     if flag in VALUES:
         yield from (f"{given}{one}" for one in VALUES[flag](words))
 
@@ -305,7 +306,9 @@ def _replaced(_: Sequence[str]) -> Iterable[str]:
     return Replace
 
 
-LISTS = ("--benchmark",)  # several with commas
+LISTS = (  # of `bench`, several with commas
+    "--benchmark", "--bind-to", "--launcher", "--layout", "--map-by", "--mpi", "--transport",
+)  # fmt: skip
 VALUES: Mapping[str, Values] = {
     "--accept": _campaigns,
     "--as": _words_of("FORMS"),

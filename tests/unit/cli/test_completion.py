@@ -57,6 +57,8 @@ def found(
         ("mpigraft bench --transport=ofi-l", {"ofi-lnx"}),
         ("mpigraft bench --benchmark ", {*benchmarks(), "osu:latency", "mini:dirac"}),
         ("mpigraft bench --benchmark latency,osu:allgatherv", {"allgatherv"}),
+        ("mpigraft bench --transport ob1-sm,ofi-l", {"ob1-sm,ofi-lnx"}),
+        ("mpigraft bench --layout 1x2,2x1:n", {"numa", "node"}),
         ("mpigraft bench --layout 2x1:n", {"numa", "node"}),
         ("mpigraft run --engine b", {"bwrap"}),
         ("mpigraft run --env FI_PRO", {"FI_PROVIDER="}),
