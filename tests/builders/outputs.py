@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+
+from mpigraft.report import print_screen
 
 FOLDER = Path(__file__).parents[1] / "data/outputs"
+COLUMNS = 80
 RECORD = "MPIGRAFT_RECORD"  # set it to write the files again, and read what git shows
 
 
@@ -25,3 +30,10 @@ def assert_output(name: str, text: str, **varying: object) -> None:
     kept, found = file.read_text(encoding="utf-8").splitlines(), text.splitlines()
     if found != kept:
         pytest.fail("\n".join(difflib.unified_diff(kept, found, str(file), "now", lineterm="")))
+
+
+def screen_lines(screen: object) -> list[str]:
+    """What a terminal of 80 columns shows of a screen."""
+    printed = io.StringIO()
+    print_screen(screen, Console(file=printed, width=COLUMNS))  # type: ignore[arg-type]
+    return printed.getvalue().splitlines()

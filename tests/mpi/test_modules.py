@@ -58,7 +58,7 @@ WORDS = (
 
 
 def test_what_modules_set_belongs_to_a_configuration(bench) -> None:  # type: ignore[no-untyped-def]
-    shown = bench(*WORDS, "--dry-run")
+    shown = bench(*WORDS, "--dry-run", "--full")
     assert shown.returncode == 0, shown.stderr
     plain, tuned = (part.splitlines() for part in shown.stdout.split("configuration: ")[1:3])
     assert plain[0] == "mpich@5.0.2(plain)/shm-ofi-tcp"

@@ -296,7 +296,7 @@ def test_the_command_line_names_an_application(fresh_home: Path, tmp_path: Path)
     app = f"lj={{{', '.join(f'{key}={json.dumps(value)}' for key, value in keys.items())}}}"
     words = ("bench", "--app", app, "--mpi", "mpich@5", "--transport", "shm-ofi-tcp",
              "--rounds", "1")  # fmt: skip
-    done = mpigraft("--store", tmp_path / "store", *words, "--dry-run", cwd=tmp_path)
+    done = mpigraft("--store", tmp_path / "store", *words, "--dry-run", "--full", cwd=tmp_path)
     assert f"app:lj: {tmp_path}/lj 2" in done.stdout
     done = mpigraft("--store", tmp_path / "store", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -121,7 +121,8 @@ def test_a_network_library_alone_goes_below_the_stacks_own_mpi(
         (path,) = {Path(word).resolve() for word in output.split() if word.endswith(f"/{library}")}
         assert where in str(path)
     name, over = {"libfabric": "ofi-tcp", "ucx": "ucx"}[part], "2023.06-generic+libfabric"
-    words = ("--stack", stack.software, "--mpi", "openmpi@5", "--transport", name, "--dry-run")
+    words = ("--stack", stack.software, "--mpi", "openmpi@5", "--transport", name,
+             "--dry-run", "--full")  # fmt: skip
     arms = re.findall(r"^configuration: (.+)$", mpigraft("bench", *words), re.MULTILINE)
     assert arms == [f"openmpi@5.0.11/{name}", f"2023.06-generic:openmpi@4.1.8/{name}",
                     f"{over}:openmpi@4.1.8/{name}"]  # fmt: skip

@@ -110,7 +110,7 @@ def test_intels_benchmarks_run_in_a_container_under_each_mpi_of_their_interface(
     assert _measured(tmp_path / "store") == {
         "imb:PingPong": every, "imb:Allreduce": every, "native:latency": {*every, own},
     }  # fmt: skip
-    shown = bench(*words, "--dry-run").stdout
+    shown = bench(*words, "--dry-run", "--full").stdout
     assert f"left out: {own} imb:PingPong" in shown
     assert "bound into the container: " in shown
 

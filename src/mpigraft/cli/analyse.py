@@ -96,7 +96,7 @@ def command(
         folder = (output or ladder.usual_folder(exchanges[0])).absolute()
         paths = ladder.write_steps(exchanges[0], folder)
         spec = ladder.spec_of(paths, ladder.layout_of(exchanges[0], nodes), asked)
-        task = bench.Task(spec, JobPart(nodes), here or bool(hosts or hostfile), dry_run)
+        task = bench.Task(spec, JobPart(nodes), here or bool(hosts or hostfile), dry_run, full)
         store = store_of(ctx)
         identity = bench.measure(store, task)
         measured = ladder.judged(store, identity, paths) if identity else None

@@ -13,8 +13,10 @@ import typer
 
 from mpigraft.cli.common import (
     DryRun,
+    Full,
     IgnoreLock,
     Wait,
+    console,
     examine_machine,
     find_nodes,
     flag,
@@ -64,6 +66,7 @@ def command(
     here: Here = False,
     list_: Annotated[bool, flag(LIST, "--list", panel="Output")] = False,
     dry_run: DryRun = False,
+    full: Full = False,
     resume: Annotated[
         bool,
         flag(
@@ -141,11 +144,12 @@ def command(
         resume=campaign if resume else None,
         here=here or bool(hosts or hostfile),
         dry_run=dry_run,
+        full=full,
         repeats=repeats,
         wait=wait,
     )
     if identity := measure(store, task):
-        _show(store, identity, repeats)
+        _show(store, identity, task)
 
 
 def read_share(text: str) -> Shard:
@@ -167,6 +171,7 @@ class Task:
     part: JobPart
     here: bool  # whether a login node may be measured
     dry_run: bool
+    full: bool = False  # print all, not one screen
     resume: str | None = None  # id or name of a campaign to continue; empty: the last
     repeats: str = ""  # id of the campaign that this one repeats
     wait: bool = False  # for another campaign on these nodes to end
@@ -180,11 +185,11 @@ def _repeated(store: Store, name: str) -> tuple[CampaignSpec, str]:
     return repeated_spec(record), record.id
 
 
-def _show(store: Store, identity: str, repeats: str) -> None:
+def _show(store: Store, identity: str, task: Task) -> None:
     from mpigraft.cli.compare import show
 
-    show(store, identity)
-    if repeats:
+    show(store, identity, full=task.full)
+    if repeats := task.repeats:
         out(f"\nwhat changed since: mpigraft compare {repeats[:8]} {identity[:8]}")
 
 
@@ -223,9 +228,12 @@ def measure(store: Store, task: Task) -> str:
         campaign = plan_campaign(task.spec, machine, library_digests, nodes, task.repeats)
     if task.dry_run:
         made = len(store.launches(record.id)) if record else 0
-        from mpigraft.report import campaign_plan_lines
+        from mpigraft.report import campaign_plan_lines, campaign_plan_screen, print_screen
 
-        out("\n".join(campaign_plan_lines(campaign, made, record)))
+        if task.full:
+            out("\n".join(campaign_plan_lines(campaign, made, record)))
+        else:
+            print_screen(campaign_plan_screen(campaign, made, record), console())
         return ""
     waited = wait_for_others(nodes) if task.wait else 0.0
     part = replace(task.part, nodes=nodes, deadline=task.part.deadline + waited)

@@ -169,11 +169,11 @@ def _judge(comparison: Comparison, fail_on: str | None) -> None:
             common.console(stderr=True).print(line, soft_wrap=True)
 
 
-def show(store: Store, campaign: str) -> None:
-    """Print one campaign in short: what `bench` ends with."""
-    from mpigraft.report import load_report, print_answer
+def show(store: Store, campaign: str, *, full: bool = False) -> None:
+    """Print one campaign, in short or all of it: what `bench` ends with."""
+    from mpigraft.report import load_report, print_answer, print_report
 
-    print_answer(load_report(store, campaign), common.console())
+    (print_report if full else print_answer)(load_report(store, campaign), common.console())
 
 
 def parse_margin(text: str) -> float:

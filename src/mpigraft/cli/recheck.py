@@ -90,6 +90,7 @@ def command(
         ),
         here=here or bool(hosts or hostfile),
         dry_run=dry_run,
+        full=full,
         repeats=reference.id if reference else "",
         wait=wait,
     )

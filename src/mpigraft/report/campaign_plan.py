@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from mpigraft.core import env
+from mpigraft.core.model import Level
+from mpigraft.core.numbers import counted, duration, node_hours, size
+from mpigraft.core.text import columns, join_some, labelled, printable
+from mpigraft.report.screen import LINES, Screen, shorten
+from mpigraft.report.table import Line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,6 +19,10 @@ if TYPE_CHECKING:
     from mpigraft.bench import Campaign, Start, Step
     from mpigraft.core.model import CampaignRecord, Configuration, Look
     from mpigraft.knowledge import ApplicationCase
+    from mpigraft.request import CampaignSpec
+
+NAMED = 10  # benchmarks and layouts that a line names
+WHYS = 6  # reasons for what is left out that have a line
 
 
 def print_cases(console: Console, cases: Mapping[str, ApplicationCase]) -> None:
@@ -32,19 +43,16 @@ def campaign_plan_lines(
 
     Values of secrets are struck out: a configuration's id has its settings in it.
     """
-    from mpigraft.analysis import campaign_looks
-    from mpigraft.bench import campaign_record, schedule_launches
-    from mpigraft.core import env
-    from mpigraft.core.numbers import counted, size
+    from mpigraft.bench import schedule_launches
 
     steps = schedule_launches(planned)
     spec = planned.spec
-    spare = f", up to {spec.spare_rounds} spare ones" if spec.spare_rounds else ""
+    took, but = _estimate(planned, len(steps) - made)
     lines = [
-        f"{len(steps)} launches: {spec.rounds} rounds{spare}, seed {spec.seed}",
-        *filter(None, [_planned_looks(campaign_looks(record or campaign_record(planned)))]),
+        f"{len(steps)} launches: {_rounds(spec)}, seed {spec.seed}",
+        *_planned_looks(planned, record),
         *([f"made until now: {counted(made, 'launch')}"] if made else []),
-        _estimate(planned, max(0, len(steps) - made)),
+        f"estimate: about {took}, at {planned.launch_s:.1f} s a launch; {but}",
         f"baseline: {planned.baseline.id}",
         "benchmarks: " + ", ".join(b.key for b in planned.benchmarks),
         f"sizes: {size(spec.min_size)} to {size(spec.max_size)}, {spec.budget_ms:g} ms each",
@@ -67,6 +75,77 @@ def campaign_plan_lines(
     return [env.redact(line) for line in lines]
 
 
+def campaign_plan_screen(
+    planned: Campaign, made: int = 0, record: CampaignRecord | None = None
+) -> Screen:
+    """Describe in one screen what would be started: launches, time, what is measured, the
+    transports of each MPI, and why others are left out. Parameters are those of
+    campaign_plan_lines."""
+    from mpigraft.bench import schedule_launches
+
+    spec, count = planned.spec, len(schedule_launches(planned))
+    arms, baseline = counted(len(planned.configurations), "configuration"), planned.baseline.id
+    what = f"{arms} against {baseline}" if len(planned.configurations) > 1 else f"{baseline} alone"
+    before = f", {made} of them before now" if made else ""
+    took, but = _estimate(planned, count - made)
+    names = [one.key.removeprefix("native:") for one in planned.benchmarks]
+    layouts = join_some([layout.key for layout in planned.layouts], NAMED, ", ")
+    answer = (
+        f"{counted(count, 'launch')}{before}: {what}, {_rounds(spec)}.",
+        f"About {took}; {but}.",
+        f"Measured: {join_some(names, NAMED, ', ')}; {size(spec.min_size)} to {size(spec.max_size)}; "
+        f"{'layout' if len(planned.layouts) == 1 else 'layouts'} {layouts}.",
+    )
+    findings = [*_planned_looks(planned, record), *_left_out(planned.skipped)]
+    return Screen(
+        [printable(env.redact(line)) for line in answer],
+        _transports(one.id for one in planned.configurations),
+        [(Level.INFO, printable(env.redact(line))) for line in findings],
+        ["--full: every setting and command, what is left out, the order of launches"],
+    )
+
+
+def _rounds(spec: CampaignSpec) -> str:
+    spare = f", up to {spec.spare_rounds} spare ones" if spec.spare_rounds else ""
+    return counted(spec.rounds, "round") + spare
+
+
+def _transports(names: Iterable[str]) -> list[Line]:
+    """List the transports of each MPI."""
+    transports: dict[str, list[str]] = {}
+    for name in names:
+        mpi, _, transport = env.redact(name).partition("/")
+        transports.setdefault(mpi, []).append(transport)
+    wide = max(map(len, transports)) + 2
+    texts = [
+        line
+        for mpi, some in transports.items()
+        for line in labelled(printable(mpi), ", ".join(some), column=wide)
+    ]
+    more = [f"and {len(texts) - LINES + 2} more lines: --full"] if len(texts) >= LINES else []
+    head: Line = [(f"{'MPI':{wide}}transports", "dim")]
+    return [head, *([(text, "")] for text in [*texts[: LINES - 2 if more else None], *more])]
+
+
+def _left_out(skipped: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Count what is left out by reason, the most frequent first; name what is alone."""
+    names: dict[str, list[str]] = {}
+    for name, why in skipped:
+        mpi, _, transport = name.partition("/")
+        reason = why.replace(f"{transport} is not known for {mpi} here: ", "").partition("\n")[0]
+        names.setdefault(reason, []).append(name)
+    if not names:
+        return
+    yield f"left out: {counted(len(skipped), 'configuration')}, for these reasons:"
+    order = sorted(names, key=lambda why: -len(names[why]))
+    for why in order[:WHYS]:
+        what = names[why][0] if len(names[why]) == 1 else str(len(names[why]))
+        yield shorten(f"  {what}: {why}", columns())
+    if rest := order[WHYS:]:
+        count = sum(len(names[why]) for why in rest)
+        yield f"  {count}: for {counted(len(rest), 'other reason')}"
+
+
 def _start_lines(planned: Campaign, start: Start, configuration: Configuration) -> list[str]:
     """Describe a program of a suite: its command, and what its ranks need besides."""
     words = start.words(planned.spec, planned.suitable(start)[0])
@@ -83,12 +162,15 @@ def _launch(step: Step) -> str:
     return f"{step.configuration.id} {step.layout.key}{tail}"
 
 
-def _planned_looks(looks: Sequence[Look]) -> str:
-    """Describe the looks that are planned, in one line; empty for a campaign of a single one."""
-    if len(looks) < 2:
-        return ""
-    rounds = ", ".join(str(look.rounds) for look in looks)
-    return f"looks: after {rounds} rounds, p up to {_levels(looks)}"
+def _planned_looks(planned: Campaign, record: CampaignRecord | None) -> Iterator[str]:
+    """Describe the looks that are planned, in one line; none for a campaign of a single one."""
+    from mpigraft.analysis import campaign_looks
+    from mpigraft.bench import campaign_record
+
+    looks = campaign_looks(record or campaign_record(planned))
+    if len(looks) > 1:
+        rounds = ", ".join(str(look.rounds) for look in looks)
+        yield f"looks: after {rounds} rounds, p up to {_levels(looks)}"
 
 
 def _levels(looks: Sequence[Look]) -> str:
@@ -98,16 +180,11 @@ def _levels(looks: Sequence[Look]) -> str:
     return ", ".join(percent(look.level).removesuffix(" %") for look in looks) + " %"
 
 
-def _estimate(planned: Campaign, launches: int) -> str:
-    """Estimate how long it takes. Each pair of configuration and layout is proved by one launch
-    more."""
-    from mpigraft.core.numbers import node_hours
-
-    all_s = planned.launch_s * (launches + len(planned.configurations) * len(planned.layouts))
-    took = f"{all_s / 60:.0f} minutes" if all_s >= 90 else f"{all_s:.0f} seconds"
-    took += f", {node_hours(all_s, max(layout.nodes for layout in planned.layouts))}"
+def _estimate(planned: Campaign, launches: int) -> tuple[str, str]:
+    """Estimate how long launches take, and say how it may be wrong. Each pair of configuration and
+    layout is proved by one launch more."""
+    proofs = len(planned.configurations) * len(planned.layouts)
+    all_s = planned.launch_s * (max(0, launches) + proofs)
+    hours = node_hours(all_s, max(layout.nodes for layout in planned.layouts))
     others = "; how long programs of other suites take is not known" if planned.starts else ""
-    return (
-        f"estimate: about {took}, at {planned.launch_s:.1f} s a launch; "
-        f"slow transports and many ranks take longer{others}"
-    )
+    return f"{duration(all_s)}, {hours}", f"slow transports and many ranks take longer{others}"
