@@ -42,6 +42,7 @@ INDEXED = Benchmark("native", "bw", (("datatype", "indexed"),))
 
 STATE = NodeState((0.5, 0.25, 0.125), 12.5, 8.0, 0.25, "performance")
 CONDITIONS = Conditions(STATE, STATE, (CpuUse("n1", 2, 2, 1.0, 1.9, 0.0, 1.8, 0.05, 7),))
+SECRET = "planted-value-0"  # of the environment, to be struck out
 
 
 def launch(number: int = 0, **changes: object) -> LaunchRecord:

@@ -74,7 +74,7 @@ def test_a_killed_campaign_leaves_no_rank_and_goes_on(
     assert extended.returncode == 0, extended.stderr
     assert store.launches(identity)[:16] == launches
     assert [launch.round for launch in store.launches(identity)[16:]] == [8, 8]
-    shown = mpigraft("--store", store_folder, "results", "show").stdout
+    shown = mpigraft("--store", store_folder, "results", "show", "--full").stdout
     assert "extended from 8 to 9 rounds" in shown
 
 

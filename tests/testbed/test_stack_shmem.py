@@ -39,7 +39,8 @@ def test_a_build_for_the_stack_has_what_the_check_will_want(stack: LanguageStack
 def test_a_program_of_shmem_needs_the_host_s_liboshmem(stack: LanguageStack) -> None:
     """Over another libmpi the stack's own crashes. So an MPI without one is refused, and of one
     that has it, it goes in."""
-    code, page, _ = mpigraft("check", stack.program("shmem"), "--mpi", "openmpi@5.0.11")
+    words = ("--mpi", "openmpi@5.0.11", "--full")
+    code, page, _ = mpigraft("check", stack.program("shmem"), *words)
     assert code == 1, page
     assert "shmem needs liboshmem.so.40, and openmpi@5.0.11 has no" in " ".join(page.split())
     code, _, errors = mpigraft("inject", stack.root, "--mpi", "openmpi@4.1.4")

@@ -115,7 +115,7 @@ def command(
 
         if job_words or replace(spec, machine="", mpi="") != GraftSpec():
             raise UsageError.of("stack-option")
-        return check_stack_of(image_of(guest), spec.mpi, machine, as_json=as_json)
+        return check_stack_of(image_of(guest), spec.mpi, machine, as_json=as_json, full=full)
     if not image:
         tell_image("check", guest)
     here = examine_machine(machine, [spec.mpi])

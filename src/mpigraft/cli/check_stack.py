@@ -14,9 +14,12 @@ from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.numbers import duration
 from mpigraft.report import (
     own_mpi_line,
+    print_screen,
     stack_answer_lines,
     stack_check_lines,
+    stack_checks_screen,
     stack_document,
+    stack_screen,
     stack_size,
 )
 
@@ -30,23 +33,28 @@ EVERY_S = 5.0  # between lines of progress in a pipe
 PARTS = ("mpi", "libfabric", "ucx")  # what an override may hold
 
 
-def check_stack_of(path: str, spec: str, machine: Path | None, *, as_json: bool) -> int:
+def check_stack_of(
+    path: str, spec: str, machine: Path | None, *, as_json: bool, full: bool = False
+) -> int:
     """Check the MPI that was named under the stack at a path; without one, what is injected there
     now, or if nothing is, all of the machine."""
     stack = read_named_stack(path)
     here = examine_machine(machine, [spec])
-    if not spec and machine is None:
-        if injected := injected_checks(stack, here):
-            return _report_injected(stack, injected, as_json=as_json)
-        if not as_json:
-            out(f"{own_mpi_line(stack)}\n")
+    today = not spec and machine is None
+    if today and (injected := injected_checks(stack, here)):
+        return _report_injected(stack, injected, as_json=as_json, full=full)
+    now = own_mpi_line(stack) if today else ""
     checks, unread = _checks(stack, chosen_mpis(spec, here), here, machine)
     if as_json:
         from mpigraft.core.serialize import document
 
         out(document(**stack_document(stack, checks, unread)))
+    elif full:
+        out("\n".join([*([now, ""] if now else ()), *stack_answer_lines(stack, checks, unread)]))
+    elif len(checks) == 1:
+        print_screen(stack_screen(checks[0]), console())
     else:
-        out("\n".join(stack_answer_lines(stack, checks, unread)))
+        print_screen(stack_checks_screen(stack, checks, unread, now), console())
     fits = any(check.ok for check in checks)
     return 0 if fits or not (spec or machine) else CheckFailed.exit_code
 
@@ -59,13 +67,20 @@ def injected_checks(stack: Stack, here: MachineFacts) -> tuple[StackCheck, ...]:
         return check_injected(stack, here, checked)
 
 
-def _report_injected(stack: Stack, checks: Sequence[StackCheck], *, as_json: bool) -> int:
+def _report_injected(
+    stack: Stack, checks: Sequence[StackCheck], *, as_json: bool, full: bool
+) -> int:
     if as_json:
         from mpigraft.core.serialize import document
 
         out(document(**stack_document(stack, (), injected=checks)))
-    else:
+    elif full:
         out("\n\n".join("\n".join(stack_check_lines(check)) for check in checks))
+    else:
+        for number, check in enumerate(checks):
+            if number:
+                out("")
+            print_screen(stack_screen(check), console())
     return 0 if all(check.ok for check in checks) else CheckFailed.exit_code
 
 

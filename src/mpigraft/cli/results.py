@@ -32,7 +32,10 @@ def list_(ctx: typer.Context, as_json: common.Json = False) -> None:
 
 @app.command("show", cls=ScreenCommand)
 def show(
-    ctx: typer.Context, campaign: common.Campaign = None, as_json: common.Json = False
+    ctx: typer.Context,
+    campaign: common.Campaign = None,
+    as_json: common.Json = False,
+    full: common.Full = False,
 ) -> None:
     """Show for each configuration what was requested, what ran, and how that is known.
 
@@ -43,11 +46,14 @@ def show(
       mpigraft results show nightly --json
     """
     from mpigraft.core.model import Origin
-    from mpigraft.report import render_stored
+    from mpigraft.report import print_screen, render_stored, stored_screen
 
     store = common.store_of(ctx)
     record = store.campaign(campaign)
-    common.out(render_stored(store, record, as_json=as_json))
+    if full or as_json:
+        common.out(render_stored(store, record, as_json=as_json))
+    else:
+        print_screen(stored_screen(store, record), common.console())
     evidence = store.evidence(record.id)
     if record.origin is Origin.RUN and not any(e.evidence.ran for e in evidence):
         raise NotJudged.of("nothing-proven", name=record.name, campaign=record.id[:8])

@@ -63,9 +63,12 @@ if TYPE_CHECKING:
     from mpigraft.report.stack_check import own_mpi_line as own_mpi_line
     from mpigraft.report.stack_check import stack_answer_lines as stack_answer_lines
     from mpigraft.report.stack_check import stack_check_lines as stack_check_lines
+    from mpigraft.report.stack_check import stack_checks_screen as stack_checks_screen
     from mpigraft.report.stack_check import stack_document as stack_document
+    from mpigraft.report.stack_check import stack_screen as stack_screen
     from mpigraft.report.stack_check import stack_size as stack_size
     from mpigraft.report.stored import render_stored as render_stored
+    from mpigraft.report.stored import stored_screen as stored_screen
     from mpigraft.report.submission import submission_lines as submission_lines
     from mpigraft.report.terminal import print_answer as print_answer
     from mpigraft.report.terminal import print_report as print_report

@@ -93,8 +93,8 @@ def campaign_plan_screen(
     answer = (
         f"{counted(count, 'launch')}{before}: {what}, {_rounds(spec)}.",
         f"About {took}; {but}.",
-        f"Measured: {join_some(names, NAMED, ', ')}; {size(spec.min_size)} to {size(spec.max_size)}; "
-        f"{'layout' if len(planned.layouts) == 1 else 'layouts'} {layouts}.",
+        f"Measured: {join_some(names, NAMED, ', ')}; {size(spec.min_size)} to "
+        f"{size(spec.max_size)}; {'layout' if len(planned.layouts) == 1 else 'layouts'} {layouts}.",
     )
     findings = [*_planned_looks(planned, record), *_left_out(planned.skipped)]
     return Screen(

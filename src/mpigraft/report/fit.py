@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mpigraft.core.model import Level
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import columns, fold, join_some, labelled, printable
-from mpigraft.report.screen import LEVELS, LINES, Screen, shorten
+from mpigraft.report.screen import LEVELS, LINES, ROOM, Screen, shorten
 from mpigraft.report.table import Line
 
 if TYPE_CHECKING:
@@ -70,23 +70,31 @@ def fits_screen(
     which = f": {join_some(fitting, PROGRAMS, ', ')}" if fitting else ""
     answer = [f"fits: {len(fitting)} of {len(tried)} MPIs{which}"]
     answer += [f"instead: {instead}"] if instead else []
-    width = max(len(fit.mpi) for fit in tried) + 2
     order = sorted(tried, key=lambda one: (not one.ok, -len(one.fitting)))
-    rows = [*_about(guest)]
-    for fit in order[: LINES - 3]:
-        label = f"{'yes' if fit.ok else 'NO':5}{printable(fit.mpi):{width}}"
-        style = "" if fit.ok else "dim"
-        text = printable(_reason(fit))
-        rows.append([(f"{label}{shorten(text, columns() - len(label))}", style)])
-    if more := len(order) - (LINES - 3):
-        rows += [[(f"and {counted(more, 'more MPI')}: --full", "dim")]] if more > 0 else []
-    left = [printable(f"left out: {line}") for line in unread]
     return Screen(
         tuple(map(printable, answer)),
-        rows,
-        [(Level.WARNING, shorten(line, 2 * columns() - 10)) for line in left],
+        [*_about(guest), *fit_rows([(fit.mpi, fit.ok, _reason(fit)) for fit in order])],
+        left_out_lines(unread),
         ["--mpi SPEC: every part of one of them; --full: every reason"],
     )
+
+
+def fit_rows(tried: Sequence[tuple[str, bool, str]]) -> list[Line]:
+    """Write a line for each MPI: its id, whether it fits, and the first thing in the way."""
+    width = max(len(mpi) for mpi, _, _ in tried) + 2
+    rows: list[Line] = []
+    for mpi, fits, reason in tried[: LINES - 3]:
+        label = f"{'yes' if fits else 'NO':5}{printable(mpi):{width}}"
+        text = shorten(printable(reason), columns() - len(label))
+        rows.append([(f"{label}{text}", "" if fits else "dim")])
+    more = len(tried) - len(rows)
+    return [*rows, *([[(f"and {counted(more, 'more MPI')}: --full", "dim")]] if more else ())]
+
+
+def left_out_lines(unread: Sequence[str]) -> Iterator[tuple[Level, str]]:
+    """Say which MPIs could not be read, and why."""
+    for line in unread:
+        yield Level.WARNING, shorten(printable(f"left out: {line}"), 2 * columns() - ROOM)
 
 
 def fit_lines(fit: Fit, own: GuestMpi | None = None, instead: str = "") -> Iterator[str]:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
+from mpigraft.core.model import Level
 from mpigraft.core.numbers import counted
 from mpigraft.core.serialize import row_of
-from mpigraft.core.text import fold, join_some, printable
-from mpigraft.report.fit import WORDS, fact_lines, finding_lines
+from mpigraft.core.text import columns, fold, join_some, printable
+from mpigraft.report.fit import PROGRAMS, WORDS, fact_lines, finding_lines, fit_rows, left_out_lines
+from mpigraft.report.screen import Screen, shorten
 from mpigraft.report.table import list_rows
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.graft import ModuleCheck, Slot, Stack, StackCheck, StackLoader
 
 MODULES = 40  # that are listed where nothing is wrong with them
+ROWS = 12  # modules of a screen
 SAME = 3  # findings of one kind that are shown
 LEVELS = {**WORDS, "info": "note"}  # the worst first
 WOULD = ("would ", "would", "would change")
@@ -128,10 +131,51 @@ def stack_answer_lines(
         yield from fact_lines("left out", line)
 
 
-def stack_check_lines(check: StackCheck) -> Iterator[str]:
-    """Describe one check: the answer, a summary by module, then what is wrong."""
+def stack_screen(check: StackCheck) -> Screen:
+    """Describe one check in one screen: the answer and what to do, the modules, and a line for
+    each kind of finding."""
+    fates = [*_fates(check)]
+    kinds = [(level, members) for level, _, members in _kinds(check) if level != "info"]
+    fix = next((f.fix for level, some in kinds for f, _ in some if level == "error" and f.fix), "")
+    findings = []
+    for level, members in kinds:
+        finding = members[0][0]
+        modules = list(dict.fromkeys(name for _, names in members for name in names))
+        where = f" (in {join_some(modules, SAME, ', ')})" if modules else ""
+        text = shorten(f"{WORDS[level]} {finding.code}: {finding.message}", 2 * columns() - 20)
+        findings.append((Level(level), printable(f"{text}{where}")))
+    answer = [f"fits: {'yes' if check.ok else 'no'}; {fates[0]}", "; ".join(fates[1:])]
+    answer += [f"what to do: {fix}"] if fix else []
+    return Screen(
+        [printable(line) for line in answer if line],
+        [[(printable(line), "")] for line in _modules(check, ROWS, "--full")],
+        findings,
+        ["--full: every module, why each finding matters, the overrides"],
+        [printable(f"{check.mpi} under {stack_size(check.stack)}")],
+    )
+
+
+def stack_checks_screen(
+    stack: Stack, checks: Sequence[StackCheck], unread: Sequence[str], now: str = ""
+) -> Screen:
+    """Describe the check of every MPI in one screen; `now` is what programs run on."""
     from mpigraft.graft import Fate
 
+    fitting = [check.mpi for check in checks if check.ok]
+    which = f": {join_some(fitting, PROGRAMS, ', ')}" if fitting else ""
+    order = sorted(checks, key=lambda one: (not one.ok, -one.count(Fate.FITS)))
+    answer = [f"fits: {len(fitting)} of {counted(len(checks), 'MPI')}{which}", now]
+    return Screen(
+        [printable(line) for line in answer if line],
+        fit_rows([(check.mpi, check.ok, _reason(check)) for check in order]),
+        left_out_lines(unread),
+        ["--mpi SPEC: one of them, with its modules; --full: every reason"],
+        [printable(stack_size(stack))],
+    )
+
+
+def stack_check_lines(check: StackCheck) -> Iterator[str]:
+    """Describe one check: the answer, a summary by module, then what is wrong."""
     stack = check.stack
     yield f"fits: {'yes' if check.ok else 'no'}"
     yield ""
@@ -147,12 +191,24 @@ def stack_check_lines(check: StackCheck) -> Iterator[str]:
             "override", f"{slot.path}{f' ({names})' if names else ''}: {programs}"
         )
     yield ""
+    yield from _fates(check)
+    if modules := [*_modules(check)]:
+        yield from ("", *modules)
+    yield from _findings(check)
+
+
+def _fates(check: StackCheck) -> Iterator[str]:
+    """Count the programs that would load the MPI, and those that would not, with the reason."""
+    from mpigraft.graft import Fate
+
     count = {fate: check.count(fate) for fate in Fate}
     would, not_, change = ("", "do", "differs") if check.injected else WOULD
     if count[Fate.FITS]:
-        programs = counted(count[Fate.FITS], "program")
+        every = sum(count.values())
+        some = f"{count[Fate.FITS]} of " if count[Fate.FITS] < every else ""
         load = "loads" if count[Fate.FITS] == 1 and not would else "load"
-        yield f"{programs} {would}{load} {check.mpi}, and nothing else {change}"
+        programs = f"{some}{counted(every, 'program')} {would}{load}"
+        yield f"{programs} {check.mpi}, and nothing else {change}"
     if count[Fate.REFUSED]:
         programs = counted(count[Fate.REFUSED], "program")
         yield f"{programs} {not_} not start, or load other libraries"
@@ -161,8 +217,6 @@ def stack_check_lines(check: StackCheck) -> Iterator[str]:
     if count[Fate.KEPT]:
         stay = "stays as it is" if count[Fate.KEPT] == 1 and not would else "stay as they are"
         yield f"{counted(count[Fate.KEPT], 'program')} {would}{stay}: {_kept(check)}"
-    yield from _modules(check)
-    yield from _findings(check)
 
 
 def _kept(check: StackCheck) -> str:
@@ -171,44 +225,47 @@ def _kept(check: StackCheck) -> str:
     return ", ".join(parts)
 
 
-def _modules(check: StackCheck) -> Iterator[str]:
+def _modules(check: StackCheck, most: int = MODULES, rest: str = "--json") -> Iterator[str]:
+    """Count the programs of each module; of more than `most` modules those that are notable."""
     from mpigraft.graft import Fate
 
     modules = check.modules
-    shown = modules if len(modules) <= MODULES else [m for m in modules if m.notable]
+    shown = modules if len(modules) <= most else [m for m in modules if m.notable]
+    shown = shown[: 10 * MODULES if most == MODULES else most]
     if not shown:
         return
-    yield ""
     fates = [Fate.FITS, Fate.REFUSED, Fate.KEPT]
     fates += [Fate.ACCEPTED] if any(m.count(Fate.ACCEPTED) for m in modules) else []
     words = ["stays" if fate is Fate.KEPT else fate.value for fate in fates]
     rows = [
-        (printable(module.name), *(module.count(fate) or "" for fate in fates))
-        for module in shown[: 10 * MODULES]
+        (printable(module.name), *(module.count(fate) or "" for fate in fates)) for module in shown
     ]
     yield from list_rows(("module", *words), rows, right=words)
-    if more := len(modules) - len(shown[: 10 * MODULES]):
-        yield f"and {counted(more, 'module')} more: --json"
+    if more := len(modules) - len(shown):
+        yield f"and {counted(more, 'more module')}: {rest}"
 
 
 def _findings(check: StackCheck) -> Iterator[str]:
     """Describe each kind of finding once, with the modules that it is about, the worst first."""
+    for level, code, members in _kinds(check):
+        yield ""
+        yield f"{LEVELS[level]:10}{code}"
+        for finding, modules in members[:SAME]:
+            last = finding is members[min(SAME, len(members)) - 1][0]
+            yield from finding_lines(finding if last else replace(finding, why="", fix=""))
+            if modules:
+                yield from fact_lines("  in", join_some(modules, SAME, ", "))
+        if len(members) > SAME:
+            yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
+
+
+def _kinds(check: StackCheck) -> Iterator[tuple[str, str, list[tuple[Finding, list[str]]]]]:
+    """Yield each level and code, the worst first, with its findings and their modules."""
     kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
     for finding, modules in _gathered(check):
         kinds.setdefault((str(finding.level), finding.code), []).append((finding, modules))
-    for level, word in LEVELS.items():
-        for (own, code), members in kinds.items():
-            if own != level:
-                continue
-            yield ""
-            yield f"{word:10}{code}"
-            for finding, modules in members[:SAME]:
-                last = finding is members[min(SAME, len(members)) - 1][0]
-                yield from finding_lines(finding if last else replace(finding, why="", fix=""))
-                if modules:
-                    yield from fact_lines("  in", join_some(modules, SAME, ", "))
-            if len(members) > SAME:
-                yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
+    for level in LEVELS:
+        yield from ((own, code, members) for (own, code), members in kinds.items() if own == level)
 
 
 def _gathered(check: StackCheck) -> Iterator[tuple[Finding, list[str]]]:
@@ -245,5 +302,5 @@ def _reason(check: StackCheck) -> str:
     fits = counted(check.count(Fate.FITS), "program")
     if not findings:
         return f"{fits} would load it"
-    more = f"; {fits} would load it" if check.count(Fate.FITS) else ""
-    return f"{findings[0].message}{more}"
+    some = f"{fits} would load it; " if check.count(Fate.FITS) else ""
+    return f"{some}{findings[0].message}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mpigraft.core.model import CampaignRecord, ProofStatus
+from mpigraft.core.homes import hide_homes
+from mpigraft.core.model import CampaignRecord, Finding, Kind, LaunchState, Origin, ProofStatus
 from mpigraft.core.numbers import counted
 from mpigraft.core.serialize import document
-from mpigraft.core.text import fold, labelled
+from mpigraft.core.text import columns, fold, join_some, labelled, printable
+from mpigraft.report.screen import LINES, Screen, finding_lines, joined, shorten
 from mpigraft.report.store_document import (
     NO_EVIDENCE,
     CampaignDocument,
@@ -24,9 +28,13 @@ from mpigraft.report.store_document import (
     summary,
     without_homes,
 )
-from mpigraft.report.table import Column, Table
+from mpigraft.report.table import Column, Line, Table
 from mpigraft.report.wording import words
 from mpigraft.store import Store
+
+PROVEN, NOT_PROVEN = "proven", "not proven"
+NAMED = 3  # configurations that the answer names
+RAN = 16  # columns for what ran, at least
 
 _row = partial(labelled, whole=False)  # at most 80 columns of a library's output
 
@@ -80,15 +88,100 @@ def _one_campaign(store: Store, campaign: CampaignRecord, *, as_json: bool = Fal
     return "\n".join([*text(head, rows), *_damage(store)])
 
 
+def stored_screen(store: Store, campaign: CampaignRecord) -> Screen:
+    """Describe one campaign in one screen: how many configurations are proven to have run what was
+    requested, and a line for each."""
+    head, rows = summary(store, campaign), without_homes(configurations(store, campaign))
+    width, one = columns(), head["id"][:8]
+    about = f"{head['origin']}, {_rounds(head)}, {counted(head['launches'], 'launch')}"
+    return Screen(
+        [printable(line) for line in _answer(head, rows)],
+        _rows(rows, width),
+        finding_lines([*store.findings, *_findings(store, campaign)], width),
+        joined(
+            f"proof of each lane, load: mpigraft results show {one} --full",
+            f"values: mpigraft compare {one}",
+            width=width,
+        ),
+        [
+            printable(f"{head['name']} {one}, {head['created'][:16].replace('T', ' ')}; {about}"),
+            printable(f"baseline: {head['baseline']}"),
+        ],
+    )
+
+
+def _findings(store: Store, campaign: CampaignRecord) -> Iterator[Finding]:
+    """Give what evidence and launches of each configuration noticed, each once."""
+    names = {c.key: c.id for c in store.configurations(campaign.id)}
+    made = [(e.configuration, f) for e in store.evidence(campaign.id) for f in e.evidence.findings]
+    made += [(x.configuration, f) for x in store.launches(campaign.id) for f in x.findings]
+    for key, finding in dict.fromkeys((key, replace(f, evidence=())) for key, f in made):
+        yield replace(finding, message=hide_homes(f"{names.get(key, key)}: {finding.message}"))
+
+
+def _answer(head: CampaignSummary, rows: Sequence[ConfigurationSummary]) -> Iterator[str]:
+    count = counted(len(rows), "configuration")
+    if head["origin"] == Origin.IMPORT:
+        yield f"{count}, imported: nothing shows what ran."
+    else:
+        other = [row["id"] for row in rows if not row["proven"]]
+        names = f" Not proven: {join_some(other, NAMED, ', ')}." if other else ""
+        yield f"Proven to run as requested: {len(rows) - len(other)} of {count}.{names}"
+    bad = [row["launches"].get(state, 0) for row in rows for state in LaunchState if state != "ok"]
+    if sum(bad):
+        yield f"{sum(bad)} of {counted(head['launches'], 'launch')} did not end well."
+
+
+def _rows(rows: Sequence[ConfigurationSummary], width: int) -> list[Line]:
+    """Write what ran of each configuration, and how its launches ended where some failed."""
+    heads = ("configuration", "evidence", "launches", "ran")
+    cells = [
+        (
+            printable(row["id"]),
+            PROVEN if row["proven"] else NO_EVIDENCE if row["ran"] == NO_EVIDENCE else NOT_PROVEN,
+            ", ".join(f"{n} {state}" for state, n in row["launches"].items()) or "none",
+            _lanes(row["ran"]) if row["ran"] != NO_EVIDENCE else "",
+        )
+        for row in rows
+    ]
+    own, ended = (max(len(row[place]) for row in (heads, *cells)) + 2 for place in (1, 2))
+    ended = 0 if all({*row["launches"]} == {LaunchState.OK} for row in rows) else ended
+    room = width - own - ended - RAN - 2
+    name = max((len(row[0]) for row in (heads, *cells) if len(row[0]) <= room), default=2) + 2
+    lines: list[Line] = []
+    for first, evidence, launches, ran in (heads, *cells[: LINES - 2]):
+        style = "" if lines else "dim"
+        if len(first) + 2 > name:
+            lines.append([(first, style)])
+        text = f"{first if len(first) + 2 <= name else '':{name}}{evidence:{own}}"
+        text += f"{launches:{ended}}" if ended else ""
+        lines.append([(text + shorten(printable(ran), width - len(text)), style)])
+    more = len(cells) - (LINES - 2)
+    return [*lines, *([[(f"and {more} more: --full", "dim")]] if more > 0 else ())]
+
+
+def _lanes(ran: str) -> str:
+    """Shorten a label of lanes, `p2p tcp (eth0), one-sided not known, collective tcp (eth0)`: `tcp
+    (one-sided not shown)`."""
+    kinds: dict[str, list[str]] = {}
+    short = re.sub(r" \(.*?\)", "", ran)
+    for part in short.split(", "):
+        kind, _, lane = part.partition(" ")
+        if kind not in set(Kind):
+            return short
+        kinds.setdefault(lane, []).append(kind)
+    unknown = kinds.pop("not known", [])
+    lanes = [lane if len(kinds) == 1 else f"{'/'.join(of)} {lane}" for lane, of in kinds.items()]
+    return ", ".join(lanes) + (f" ({'/'.join(unknown)} not shown)" if unknown else "")
+
+
 def _damage(store: Store) -> list[str]:
     return [f"{finding.level}: {finding.message}" for finding in store.findings]
 
 
 def text(head: CampaignSummary, rows: list[ConfigurationSummary]) -> list[str]:
     """Lay out the document in lines of at most 80 characters."""
-    rounds = counted(head["rounds"], "round")
-    if head["begun"] < head["rounds"]:
-        rounds = f"{head['begun']} of {rounds}"
+    rounds = _rounds(head)
     lines = [
         *fold(f"campaign {head['name']} ({head['id'][:8]})"),
         *fold(f"{head['origin']}, {head['created'][:16].replace('T', ' ')}, {rounds}, "
@@ -118,6 +211,11 @@ def text(head: CampaignSummary, rows: list[ConfigurationSummary]) -> list[str]:
             lines += _row("  " + f["level"], f"{f['code']}: {f['message']}{again}")
             lines += [line for key in ("why", "fix") if f[key] for line in _row("   ", f[key])]
     return lines
+
+
+def _rounds(head: CampaignSummary) -> str:
+    rounds = counted(head["rounds"], "round")
+    return f"{head['begun']} of {rounds}" if head["begun"] < head["rounds"] else rounds
 
 
 def _looks(rounds: Sequence[int]) -> str:

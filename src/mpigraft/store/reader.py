@@ -32,17 +32,16 @@ from mpigraft.core.model import (
     SubmissionRecord,
     ValueRow,
 )
-from mpigraft.core.serialize import canonical, revive
+from mpigraft.core.serialize import canonical
 from mpigraft.core.text import did_you_mean
 from mpigraft.core.write import make_folder, write_whole
-from mpigraft.store import bounds, file
+from mpigraft.store import bounds, file, rows
 from mpigraft.store.contents import Contents, ContentsIndex
 from mpigraft.store.rows import evidence_of, measurements_of, record_of, values_of
 from mpigraft.store.writer import Writer
 
 T = TypeVar("T")
-DAMAGE = (ValueError, TypeError, KeyError, RecursionError)  # of a text that was JSON
-READ_ERRORS = (sqlite3.Error, zlib.error, OSError, *DAMAGE)
+READ_ERRORS = (sqlite3.Error, zlib.error, OSError, *rows.DAMAGE)
 
 LAUNCH_IDS = "SELECT number, id, started FROM launch WHERE campaign = ? ORDER BY number"
 # A value that was printed whole and passed its check counts, even if the launch failed later:
@@ -116,10 +115,10 @@ class Store:
         return tuple(sorted(longest.values(), key=lambda c: (c.created, c.id)))
 
     def campaign(self, name: str | None = None, *, planned: bool = False) -> CampaignRecord:
-        """Find the campaign of that id, name (the latest so named) or unique prefix of an id;
-        without a name the latest. One that stopped before its first launch counts only where no
-        other fits, or with `planned`. Raises MissingError for an empty store, UsageError for no
-        such."""
+        """Find the campaign of that id, name (the latest so named), unique prefix of an id or file
+        of the store; without a name the latest. One that stopped before its first launch counts
+        only where no other fits, or with `planned`. Raises MissingError for an empty store,
+        UsageError for no such."""
         known = self.campaigns()
         if not known:
             unread = "; ".join(f.message for f in self.findings)
@@ -132,19 +131,29 @@ class Store:
         if same:
             return same[-1] if planned else self._latest(same)
         near = [c for c in known if c.id.startswith(name)]
+        problem = "begins the id of several campaigns" if near else "names no campaign"
+        if not near and (ids := self._files_of(name)):
+            near = [c for c in known if c.id in ids]
+            problem = "is the file of several campaigns"
         if len(near) == 1:
             return near[0]
-        known_text = ", ".join(f"{c.id[:8]} ({c.name}, {c.created})" for c in (near or known)[-8:])
-        problem = "begins the id of several campaigns" if near else "names no campaign"
-        meant = "" if near else did_you_mean(name, (c.name for c in known))
+        listed = (f"{c.id[:8]} ({c.name}, {c.created[:10]})" for c in (near or known)[-8:])
+        names = {word for c in known for word in (c.name, c.id[:8])}
         raise UsageError.of(
             "campaign-not-one",
             name=name,
             problem=problem,
             folder=self.folder,
-            near=meant,
-            known_text=known_text,
+            near="" if near else did_you_mean(name, sorted(names)),
+            known_text=", ".join(listed),
         )
+
+    def _files_of(self, name: str) -> set[str]:
+        """Read the ids of campaigns in the file of that name or path, whole or begun."""
+        stem = Path(name).name.removesuffix(".sqlite")
+        paths = (p for p in file.store_files(self.folder) if stem and p.stem.startswith(stem))
+        found = (self._contents_of(path) for path in paths)
+        return {record.id for contents in found if contents for record in contents.records}
 
     def _latest(self, known: Sequence[CampaignRecord]) -> CampaignRecord:
         """Return the last of `known` that has a launch, or came to its end without one; the last if
@@ -193,7 +202,7 @@ class Store:
 
         last: dict[tuple[str, str, str, str], int] = {}
         answers = self._each_file(read, self._holding(campaign))
-        for *place, number in (row for rows in answers for row in rows):
+        for *place, number in (row for answer in answers for row in answer):
             key = (place[0], place[1], place[2], place[3])
             last[key] = max(last.get(key, 0), number)
         return last
@@ -269,7 +278,7 @@ class Store:
         """Read the record that jobs of one campaign agreed on; None before the first has
         started."""
         path = self._agreed(campaign)
-        return _settled(path) if os.path.lexists(path) else None
+        return rows.settled_record(path) if os.path.lexists(path) else None
 
     def agree_on_plan(self, record: CampaignRecord) -> CampaignRecord:
         """Offer a campaign as it was planned; returns the one that was offered first, by
@@ -277,7 +286,7 @@ class Store:
         with file.translate_errors(self.folder):
             text = canonical(record).encode()
             write_whole(self._agreed(record.id), text, 0o600, links=False, first=True)
-        return _settled(self._agreed(record.id))
+        return rows.settled_record(self._agreed(record.id))
 
     def accept(self, campaign: str) -> None:
         """Mark a campaign as a good state, from now on. Raises MissingError when the folder cannot
@@ -385,13 +394,3 @@ class Store:
         except READ_ERRORS as error:
             if path.exists():  # else an unused writer has just taken its file away
                 self._unread[path] = Finding.of("store-file-unreadable", path=path, error=error)
-
-
-def _settled(path: Path) -> CampaignRecord:
-    """Read what jobs agreed on: they start what it says, so it must not be another user's."""
-    try:
-        text = bounds.read_text(path, own=True)
-        record: CampaignRecord = revive(CampaignRecord, bounds.parse_json(text))
-    except (OSError, *DAMAGE) as error:
-        raise MissingError.of("store-plan-unreadable", path=path, error=error) from error
-    return record

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from mpigraft.bench.schedule.campaign import Campaign, plan_campaign
+from mpigraft.request.spec import CampaignSpec
+from mpigraft.selection import configurations
 from tests.builders.commands import Ended, Run, run_on_store
+from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
+from tests.builders.records import SECRET
 
 
 @pytest.fixture
@@ -20,14 +26,14 @@ def replace_everywhere(
     that are first imported meanwhile take the value too: they get the real one back."""
     replaced: list[tuple[str, object, object]] = []
 
-    def replace(module: ModuleType, name: str, value: object) -> None:
+    def set_everywhere(module: ModuleType, name: str, value: object) -> None:
         real = getattr(module, name)
         replaced.append((name, real, value))
         for known, other in list(sys.modules.items()):
             if known.startswith("mpigraft.") and other.__dict__.get(name) is real:
                 monkeypatch.setattr(other, name, value)
 
-    yield replace
+    yield set_everywhere
     monkeypatch.undo()
     for name, real, value in replaced:
         for known, other in list(sys.modules.items()):
@@ -46,3 +52,18 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         return Ended(code, *capsys.readouterr())
 
     return start
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    """Two configurations, one of which has a secret in its id."""
+    monkeypatch.setattr(
+        configurations, "transport_offers", lambda *_: (an_offer("ob1-sm"), an_offer("ucx"))
+    )
+    monkeypatch.setattr(configurations, "resolve_transport", lambda name, *_: a_transport(name))
+    quick = plan_campaign(
+        CampaignSpec(quick=True, seed=3), a_machine(an_mpi()), lambda _: (("libmpi", "5"),)
+    )
+    plain, other = quick.configurations
+    telling = replace(other, id=f"{plain.id}+X={SECRET}")
+    return replace(quick, configurations=(plain, telling), skipped=((telling.id, "why"),))

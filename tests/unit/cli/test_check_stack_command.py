@@ -15,6 +15,7 @@ from mpigraft.core.model import Abi, Family
 from mpigraft.discovery import inventory
 from mpigraft.selection.mpi import broken_mpis
 from tests.builders.configuration import a_machine, an_mpi
+from tests.builders.elf import compiled, program
 from tests.builders.messages import shows
 from tests.builders.outputs import assert_output
 from tests.builders.stacks import StackFiles, libmpi
@@ -50,6 +51,8 @@ def test_the_page(stack: StackFiles, capsys: pytest.CaptureFixture[str], tmp_pat
     code, page, progress = run(capsys, str(stack.root), "--mpi", "openmpi@5.0.11")
     assert code == 0, page
     assert_output("check/stack", page + progress, TMP=tmp_path)
+    _, page, _ = run(capsys, str(stack.root), "--mpi", "openmpi@5.0.11", "--full")
+    assert_output("check/stack-full", page, TMP=tmp_path)
 
 
 def test_a_refusal_says_why(
@@ -58,6 +61,8 @@ def test_a_refusal_says_why(
     code, page, _ = run(capsys, str(stack.root), "--mpi", "mpich")
     assert code == 1
     assert_output("check/stack-refused", page, TMP=tmp_path)
+    _, page, _ = run(capsys, str(stack.root), "--mpi", "mpich", "--full")
+    assert_output("check/stack-refused-full", page, TMP=tmp_path)
 
 
 def test_all_mpis_are_tried(
@@ -66,6 +71,33 @@ def test_all_mpis_are_tried(
     code, page, _ = run(capsys, str(stack.root))
     assert code == 0
     assert_output("check/stack-mpis", page, TMP=tmp_path)
+    _, page, _ = run(capsys, str(stack.root), "--full")
+    assert_output("check/stack-mpis-full", page, TMP=tmp_path)
+
+
+def test_a_large_stack_is_one_screen(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    old = compiled(
+        stack.root / "software/OpenMPI/3/lib/libmpi.so.40",
+        "int MPI_Init(void) { return 0; }\nint MPI_Old(void) { return 0; }\n",
+        soname="libmpi.so.40",
+    )
+    source = "extern int MPI_Old(void);\nint (*use)(void) = MPI_Old;\n"
+    for number in range(20):
+        stack.program(f"Fits{number}-gompi-2023b/1")
+        place = stack.root / f"software/Old{number}/1/bin/old"
+        program(place, source, flags=stack.path(*stack.overrides), needs=(old,))
+    for words in ((), ("--mpi", "openmpi@5.0.11")):
+        _, page, _ = run(capsys, str(stack.root), *words)
+        lines = page.splitlines()
+        assert len(lines) <= 40
+        assert max(map(len, lines[2:])) <= 80
+    assert shows(page, "no", "22 of 42 programs")
+    assert shows(page, "what to do")
+    assert shows(page, "mpi-symbols", "Old0/1", "and 17 more")
+    assert shows(page, "and 30 more modules", "--full")
 
 
 def test_the_document(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:

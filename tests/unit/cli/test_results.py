@@ -133,7 +133,7 @@ def test_show_has_the_own_bytes_of_ranks(run: Run, store: Store) -> None:
     assert [(w["interface"], w["own"]) for w in good["wire"]] == [
         ("lo", None), ("lo", 4001), ("e0", 0)
     ]  # fmt: skip
-    assert_output("results/bytes", run("results", "show", "nightly"))
+    assert_output("results/bytes", run("results", "show", "nightly", "--full"))
 
 
 def test_list_of_an_empty_store_is_no_error(run: Run, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_an_unrequested_lane_is_marked(run: Run, store: Store) -> None:
     good, _ = document(run("results", "show", "--json"))["configurations"]
     marked = [(p["layout"], p["kind"]) for p in good["proof"] if p["unrequested"]]
     assert marked == [("2x1", "one-sided")]
-    assert_output("results/unrequested", run("results", "show"))
+    assert_output("results/unrequested", run("results", "show", "--full"))
 
 
 def test_lanes_that_nothing_used_share_a_row(run: Run, store: Store) -> None:
@@ -185,7 +185,7 @@ def test_lanes_that_nothing_used_share_a_row(run: Run, store: Store) -> None:
     with store.writer() as writer:
         ran = Evidence("ob1-sm", "sm", (*idle, proof), (), ())
         writer.add_evidence(EvidenceRecord(NIGHTLY.id, "k1", "2x1", ran))
-    assert_output("results/unused", run("results", "show"))
+    assert_output("results/unused", run("results", "show", "--full"))
 
 
 def test_home_folders_are_hidden(run: Run, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,16 +193,50 @@ def test_home_folders_are_hidden(run: Run, store: Store, monkeypatch: pytest.Mon
     told = '{"libmpi":"/cluster/h/ann/mpi/lib/libmpi.so.40"}'
     with store.writer() as writer:
         writer.add_configuration(ConfigurationRecord(NIGHTLY.id, "k3", "mine", told))
-    for words in (("--json",), ()):
+    for words in (("--json",), ("--full",)):
         text = run("results", "show", *words)
         assert "~/mpi/lib/libmpi.so.40" in text
         assert "ann/" not in text
 
 
 def test_show_reads_at_80_columns(run: Run, store: Store) -> None:
-    text = run("results", "show")
-    assert max(map(len, text.splitlines())) <= 80
-    assert_output("results/show", text)
+    for words, name in (((), "results/answer"), (("--full",), "results/show")):
+        text = run("results", "show", *words)
+        assert max(map(len, text.splitlines())) <= 80
+        assert_output(name, text)
+
+
+def test_show_is_one_screen(run: Run, store: Store) -> None:
+    proven = Evidence("ob1-sm", "p2p tcp (e0), one-sided sm, collective tcp (e0)", (), (), ())
+    unknown = replace(proven, ran="p2p vader, one-sided not known, collective vader")
+    with store.writer() as writer:
+        for number in range(60):
+            key = f"x{number}"
+            told = ConfigurationRecord(NIGHTLY.id, key, f"openmpi@5/{number}-" + "x" * 70, "{}")
+            writer.add_configuration(told)
+            evidence = unknown if number % 2 else proven
+            writer.add_evidence(EvidenceRecord(NIGHTLY.id, key, "1x2", evidence))
+    lines = run("results", "show").splitlines()
+    assert len(lines) <= 60  # a name that is too long has a line of its own
+    assert shows("\n".join(lines), "61 of 62 configurations", "openmpi@5.0.11/ofi-lnx")
+    assert shows(lines, "p2p/collective tcp, one-sided sm")
+    assert shows(lines, "vader (one-sided not shown)")
+    assert shows(lines, "40", "--full")
+
+
+def test_a_campaign_is_found_by_its_file(run: Run, store: Store) -> None:
+    (path,) = store.folder.glob("*.sqlite")
+    shown = run("results", "show", NIGHTLY.id)
+    for name in (path.stem, path.stem[:10], path.name, str(path)):
+        assert run("results", "show", name) == shown
+    with store.writer() as writer:
+        for number in (2, 3):
+            other = replace(NIGHTLY, id=str(number) * 8 + NIGHTLY.id[8:], name=f"other{number}")
+            add_campaign(writer, other, {"k1": OB1}, "{}")
+    (second,) = {*store.folder.glob("*.sqlite")} - {path}
+    refusal = run("results", "show", second.stem, code=2)
+    assert matches(refusal, "campaign-not-one", name=second.stem, known_text="other2")
+    assert NIGHTLY.name not in refusal
 
 
 def test_show_names_guest_and_engine(run: Run, store: Store) -> None:
@@ -210,7 +244,7 @@ def test_show_names_guest_and_engine(run: Run, store: Store) -> None:
     with store.writer() as writer:
         told_as = ConfigurationRecord(NIGHTLY.id, "k3", "openmpi@5/ucx@app.sif", json.dumps(told))
         writer.add_configuration(told_as)
-    assert_output("results/guest", run("results", "show", "nightly"))
+    assert_output("results/guest", run("results", "show", "nightly", "--full"))
 
 
 def test_an_import_has_no_evidence_and_does_not_pass(run: Run) -> None:
@@ -218,7 +252,8 @@ def test_an_import_has_no_evidence_and_does_not_pass(run: Run) -> None:
     (only,) = document(run("results", "show", "--json"))["configurations"]
     assert (only["requested"], only["ran"], only["proven"]) == ("cray", "no evidence", False)
     assert (only["proof"], only["buffers"], only["layouts"]) == ([], "cuda", ["unknown"])
-    assert shows(run("results", "show"), "proof", ProofStatus.NO_EVIDENCE)
+    assert shows(run("results", "show", "--full"), "proof", ProofStatus.NO_EVIDENCE)
+    assert shows(run("results", "show"), "cray", ProofStatus.NO_EVIDENCE)
 
 
 def test_a_run_without_evidence_is_no_pass(run: Run, tmp_path: Path) -> None:
@@ -231,6 +266,9 @@ def test_a_campaign_that_is_not_there_is_named(run: Run, store: Store) -> None:
     assert matches(run("results", "show", "weekly", code=2), "campaign-not-one", name="weekly")
     near = run("results", "show", "nigthly", code=2)
     assert matches(near, "campaign-not-one", near="did you mean nightly")
+    wrong = f"{NIGHTLY.id[:7]}0"
+    near = run("results", "show", wrong, code=2)
+    assert matches(near, "campaign-not-one", near=f"did you mean {NIGHTLY.id[:8]}")
 
 
 def test_show_names_a_damaged_store_file(run: Run, store: Store) -> None:
