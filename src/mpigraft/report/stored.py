@@ -106,6 +106,7 @@ def stored_screen(store: Store, campaign: CampaignRecord) -> Screen:
         [
             printable(f"{head['name']} {one}, {head['created'][:16].replace('T', ' ')}; {about}"),
             printable(f"baseline: {head['baseline']}"),
+            *(printable(_extension(step)) for step in head["extensions"]),
         ],
     )
 

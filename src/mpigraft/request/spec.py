@@ -230,7 +230,7 @@ class CampaignSpec:
     )  # fmt: skip
     quick: bool = option(
         default=False, example="true",
-        help="Measure for a few minutes: 6 to 9 rounds of latency, bibw and allreduce, to 1 MiB.",
+        help="6 to 9 rounds of latency, bibw, allreduce, to 1 MiB.",
         panel="How long",
     )  # fmt: skip
 

@@ -75,7 +75,7 @@ def test_a_dry_run_prints_the_campaign(
 ) -> None:
     solver.write_bytes(make_ladder(an_exchange(random.Random(3), 2))[-1].data)
     words = ("--mpi", "mpich@5", "--transport", "ucx", "--transport", "ofi-tcp", "--here")
-    assert analyse(solver, *words, "--dry-run") == 0
+    assert analyse(solver, *words, "--dry-run", "--full") == 0
     printed = capsys.readouterr().out
     assert printed.count("5-spread.record: ") == 2
     assert "1x2" in printed
