@@ -30,6 +30,7 @@ def command(
         option("FILE", "Write the lines as JUnit XML, for a pipeline.", False, panel="Output"),
     ] = None,
     json: Json = False,
+    full: common.Full = False,
     accept: Annotated[
         str, option("CAMPAIGN", "Call a campaign a good state, and print nothing else.", False)
     ] = "",
@@ -66,7 +67,7 @@ def command(
     if json:
         out(data.json())
     else:
-        data.show(common.console())
+        data.show(common.console(), full=full)
     if output:
         write(output, render_history(data))
         tell(f"wrote {output}")

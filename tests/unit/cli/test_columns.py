@@ -16,7 +16,8 @@ COLUMNS = 60
 DATA = Path(__file__).resolve().parents[2] / "data"
 STORES = sorted([*DATA.glob("store/*.sqlite"), *DATA.glob("kept/*.sqlite")])
 OF_A_STORE = (
-    "compare", "compare --full", "history", "results list", "results show", "results show --full",
+    "compare", "compare --full", "history", "history --full", "results list", "results show",
+    "results show --full",
 )  # fmt: skip
 OF_TWO = ("compare night1 night3", "compare night1 night3 --full", "history", "compare night3")
 PROFILES = sorted(path for path in DATA.glob("profiles/*") if path.suffix != ".md")

@@ -15,6 +15,7 @@ import pytest
 
 import mpigraft
 from mpigraft.analysis.overtime.matching import series_name
+from mpigraft.report.screen import LINES
 from mpigraft.store import Store
 from tests.builders.commands import Run
 from tests.builders.messages import matches, shows
@@ -37,10 +38,32 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_history_shows_each_line_and_its_change(run: Run, store: Store) -> None:
-    ended = run("history")
-    assert ended.code == 0
-    assert_output("history/page", ended.out)
-    assert max(map(len, ended.out.splitlines())) <= 80
+    for name, flags in (("page", ()), ("full", ("--full",))):
+        ended = run("history", *flags)
+        assert ended.code == 0
+        assert_output(f"history/{name}", ended.out)
+        assert max(map(len, ended.out.splitlines())) <= 80
+
+
+def test_many_lines_fit_a_screen_and_the_slower_ones_are_in_it(run: Run, tmp_path: Path) -> None:
+    names = {f"k{n}": f"openmpi@5.0.11/t{n}" for n in range(30)}
+    for n in range(1, 7):
+        late = {"t28": 1.3, "t29": 1.5} if n > 3 else {}
+        keep(
+            Store(tmp_path / "store"),
+            campaign(n, names=names, rounds=6, spread=0.002,
+                     level=lambda name, _, late=late: late.get(name.split("/")[1], 1.0)),
+        )  # fmt: skip
+    lines = run("history").out.splitlines()
+    assert lines[0] == "Slower now: 2 of 30 lines."
+    table = lines[lines.index("") + 1 :]
+    assert table.index("") <= LINES
+    (last,) = (line for line in table if "openmpi/t29" in line and "since" not in line)
+    assert shows(last, "1.50x slower")
+    assert shows(
+        "\n".join(lines), "and 10 more lines: --full", "t29 1.50x slower (and 1 more line)"
+    )
+    assert len(lines) <= 40
 
 
 def test_a_slower_line_fails_a_pipeline_until_it_is_accepted(run: Run, store: Store) -> None:
@@ -91,11 +114,14 @@ def test_the_last_campaigns_are_of_those_with_values(run: Run, store: Store) -> 
 
 def test_a_single_campaign_is_held_against_nothing(run: Run, tmp_path: Path) -> None:
     keep(Store(tmp_path / "store"), campaign(1))
-    out = run("history", "--machine", "epyc").out
+    out = run("history", "--machine", "epyc", "--full").out
     (line, *_) = (line for line in out.splitlines() if "one campaign" in line)
     assert "the first" not in out
     assert " to " not in line
     assert shows(line, "us", "one campaign")
+    out = run("history").out
+    assert shows(out, "Too few campaigns to judge", "the longest of 2 lines has 1")
+    assert "the first" not in out
 
 
 def test_page_marks_the_change_and_escapes_names(run: Run, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, printable
 from mpigraft.report.contents import load_measured
 from mpigraft.report.overtime.junit import Case, junit
-from mpigraft.report.screen import signs_of
+from mpigraft.report.screen import print_screen, signs_of
 from mpigraft.report.wording import words
 from mpigraft.store import Store
 
@@ -93,10 +93,16 @@ class History:
         kept = tuple(side.campaign for side in sides if side.campaign.id in used)
         return cls(lines, kept, accepted, store.findings)
 
-    def show(self, console: Console) -> None:
-        """Print a line for each configuration, and the changes under it."""
-        ascii_only = signs_of(console) is words.ASCII_SIGNS
-        for text in history_lines(self, ASCII_BARS if ascii_only else BARS):
+    def show(self, console: Console, *, full: bool) -> None:
+        """Print a line for each configuration with its changes, or one screen."""
+        from mpigraft.report.overtime.history_screen import history_screen
+
+        signs = signs_of(console)
+        bars = ASCII_BARS if signs is words.ASCII_SIGNS else BARS
+        if not full:
+            print_screen(history_screen(self, console.width, signs, bars), console)
+            return
+        for text in history_lines(self, bars):
             console.print(printable(text), soft_wrap=True)
 
     def json(self) -> str:
@@ -129,13 +135,18 @@ class History:
             most = max(len(line.points) for line in self.lines)
             raise NotJudged.of("history-unjudged", campaigns=numbers.counted(most, "campaign"))
 
+    def slower_since(self, line: HistoryLine) -> tuple[Shift, float] | None:
+        """Give the change since which a line is slower than its good state, and how much slower it
+        is now; None where it is not."""
+        shifts = [s for s in line.shifts if not self._accepted_since(line, s.index)]
+        return _slower_since(line, shifts)
+
     def _case(self, line: HistoryLine) -> Case:
         key = line.key
         several = sum(other.key == key for other in self.lines) > 1
         over = f" over {numbers.size_span(line.sizes)}" if several else ""
         suite = f"{' '.join(key.series[:3])}{over} on {key.machine}"
-        open_still = [s for s in line.shifts if not self._accepted_since(line, s.index)]
-        if since := _slower_since(line, open_still):
+        if since := self.slower_since(line):
             first, ratio = since
             point = line.points[first.index]
             changed = join_some(first.what, 6) or "nothing that was recorded"
