@@ -116,7 +116,12 @@ def _offer_lines(offers: Sequence[FetchOffer], wheels: Path | None, columns: int
             text = f"{one.prefix}{'' if one.tested else ' (not a tested version)'}"
         elif not one.runs_here:
             text = "is not made for this architecture"
-        yield from fold(text, f"{'here' if one.prefix else '':6}{name:{width}}", 6 + width, columns)
+        head = f"{'here' if one.prefix else '':6}{name:{width}}"
+        if len(head) + max(map(len, text.split())) > columns:
+            yield head.rstrip()
+            yield from fold(text, " " * 6, 6, columns)
+        else:
+            yield from fold(text, head, len(head), columns)
 
 
 def _fetch(family: Family, version: str, wheels: Path | None, *, openmp: bool) -> Path:

@@ -19,7 +19,7 @@ from mpigraft.core.model import (
     RenderedCommand,
     cores_of,
 )
-from mpigraft.core.text import WIDTH, fold
+from mpigraft.core.text import columns, fold
 from mpigraft.knowledge import nearest_cpus
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 FREE, SHARED, NEXT = ".", "+", "|"
 SMALL = 6  # caches of fewer cores are side by side
 NODE_LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
+INDENT = 6  # of a command's further lines
 LONG = 60  # a word of a command of more characters is cut; --json has it whole
 SHOWN_LINES = 3  # of a file
-COMMAND = 76  # columns of a line of a command
+MARGIN = 4  # columns that a line of a command leaves free
 STYLES = ("cyan", "magenta", "yellow", "green", "blue", "red")  # of ranks, in turn
 
 
@@ -58,7 +59,7 @@ def print_node(
     from rich.text import Text
 
     for line in node_title(layout, machine.cpu):
-        console.print(line)
+        console.print(line, soft_wrap=True)
     console.print()
     for row in node_rows(machine.cpu, machine.gpus, placement):
         text = Text(f"{row.label:{NODE_LABEL}}")
@@ -77,16 +78,16 @@ def node_title(layout: Layout | None, cpu: Cpu) -> list[str]:
     """Describe what is drawn, in words."""
     threads = cpu.threads // cpu.cores if cpu.cores else 1
     smt = f" of {threads} hardware threads" if threads > 1 else ""
-    node = f"{cpu.model or cpu.architecture}: {cpu.cores} cores{smt}"
+    node = fold(f"{cpu.model or cpu.architecture}: {cpu.cores} cores{smt}")
     if layout is None:
-        return [node]
+        return node
     where = f"{layout.ranks_per_node} on each of {layout.nodes} nodes" if layout.nodes > 1 else ""
     dealt = f"dealt over {layout.map_by}" if layout.map_by != "core" else ""
     bound = "not bound" if layout.bind == "none" else f"bound to {layout.bind}"
     cores = f"{layout.threads} cores each" if layout.threads > 1 else ""
     gpus = "each with a GPU" if layout.gpus else ""
     parts = ", ".join(filter(None, (f"{layout.ranks} ranks", where, cores, dealt, bound, gpus)))
-    return [*fold(f"layout {layout.key}: {parts}"), node]
+    return [*fold(f"layout {layout.key}: {parts}"), *node]
 
 
 def node_rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[Row]:
@@ -112,7 +113,7 @@ def node_rows(cpu: Cpu, gpus: Sequence[Gpu], placement: Placement) -> Iterator[R
         notes = [f"GPU {gpus[n].index}" for n in near_gpus]
         if sharing := sorted({r for c in own for r in owners.get(c, ()) if len(owners[c]) > 1}):
             notes.append(f"{SHARED} ranks {format_cpus(sharing)}")
-        room = max(1, (WIDTH - NODE_LABEL - len("  " + ", ".join(notes))) // width)
+        room = max(1, (columns() - NODE_LABEL - len("  " + ", ".join(notes))) // width)
         for start in range(0, len(cells), room):
             label = _label(place, before) if start == 0 else ""
             note = ", ".join(notes) if start == 0 else ""
@@ -158,7 +159,7 @@ def node_ranks(placement: Placement) -> list[str]:
     if not words:
         return []
     width = max(map(len, words)) + 3
-    per_line = max(1, WIDTH // width)
+    per_line = max(1, (columns() - 2) // width)
     lines = [words[n : n + per_line] for n in range(0, len(words), per_line)]
     return ["".join(f"{word:{width}}" for word in line).rstrip() for line in lines]
 
@@ -182,13 +183,13 @@ def _command_lines(command: RenderedCommand) -> Iterator[str]:
     """Yield a launcher's command, folded where a shell allows it; long words are cut."""
     yield f"{command.launcher} ({command.mpi})" if command.mpi else command.launcher
     if command.refused:
-        yield f"  cannot: {command.refused}"
+        yield from fold(f"cannot: {command.refused}", "  ", 4)
         return
     for name, value in command.environment:
         yield "  export " + _cut(f"{name}={shlex.quote(value)}")
     line = "  "
     for word in map(_cut, map(shlex.quote, command.words)):
-        if len(line) + len(word) > COMMAND and line.strip():
+        if len(line) + len(word) > columns() - MARGIN and line.strip():
             yield f"{line}\\"
             line = "      "
         line += f"{word} "
@@ -202,4 +203,5 @@ def _command_lines(command: RenderedCommand) -> Iterator[str]:
 
 
 def _cut(word: str) -> str:
-    return word if len(word) <= LONG else f"{word[: LONG - 3]}..."
+    longest = min(LONG, columns() - INDENT - MARGIN)
+    return word if len(word) <= longest else f"{word[: longest - 3]}..."
