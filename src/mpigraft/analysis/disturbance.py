@@ -62,14 +62,14 @@ def disturbance_findings(
     launches: Sequence[LaunchRecord], labels: Mapping[str, str]
 ) -> Iterator[Finding]:
     """Count the rounds in which others took the CPU, by configuration where these differ."""
-    disturbed: dict[str, set[Round]] = {x.configuration: set() for x in launches}
-    for launch in filter(is_disturbed, launches):
-        disturbed[launch.configuration].add((launch.allocation, launch.round))
-    if not (rounds := set[Round]().union(*disturbed.values())):
+    disturbed: dict[str, set[int]] = {x.configuration: set() for x in launches}
+    for launch in filter(is_disturbed, launches):  # two jobs may have parts of one round
+        disturbed[launch.configuration].add(launch.round)
+    if not (rounds := set[int]().union(*disturbed.values())):
         return
-    known = {(x.allocation, x.round) for x in launches if _nodes(x)}
+    known = {x.round for x in launches if _nodes(x)}
     uses = [use for x in launches for use in _nodes(x) if taken(use) >= TAKEN]
-    listed = join_some(round_numbers({number for _, number in rounds}), SHOWN, ", ")
+    listed = join_some(round_numbers(rounds), SHOWN, ", ")
     by_configuration = ""
     if len(set(map(frozenset, disturbed.values()))) > 1:
         counts = sorted((labels.get(key, key), len(own)) for key, own in disturbed.items())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
 import typer
@@ -76,7 +75,9 @@ class CommandGroup(TyperGroup):
         """Write a line for each command, in one column over all panels."""
         below: list[Any] = [self.commands[name] for name in self.list_commands(ctx)]
         width = max(len(one.name) for one in below)
-        for panel, commands in groupby(below, lambda one: one.rich_help_panel or "Commands"):
+        panels = dict.fromkeys(one.rich_help_panel or "Commands" for one in below)
+        for panel in panels:
+            commands = (one for one in below if (one.rich_help_panel or "Commands") == panel)
             rows = [(f"{one.name:{width}}", one.get_short_help_str(200)) for one in commands]
             with formatter.section(panel):
                 formatter.write_dl(rows)

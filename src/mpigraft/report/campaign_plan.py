@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from mpigraft.bench import Campaign, Start, Step
     from mpigraft.core.model import CampaignRecord, Configuration, Look
     from mpigraft.knowledge import ApplicationCase
-    from mpigraft.request import CampaignSpec
 
 NAMED = 10  # benchmarks and layouts that a line names
 WHYS = 6  # reasons for what is left out that have a line
@@ -49,7 +48,7 @@ def campaign_plan_lines(
     spec = planned.spec
     took, but = _estimate(planned, len(steps) - made)
     lines = [
-        f"{len(steps)} launches: {_rounds(spec)}, seed {spec.seed}",
+        f"{len(steps)} launches: {_rounds(planned)}, seed {spec.seed}",
         *_planned_looks(planned, record),
         *([f"made until now: {counted(made, 'launch')}"] if made else []),
         f"estimate: about {took}, at {planned.launch_s:.1f} s a launch; {but}",
@@ -91,7 +90,7 @@ def campaign_plan_screen(
     names = [one.key.removeprefix("native:") for one in planned.benchmarks]
     layouts = join_some([layout.key for layout in planned.layouts], NAMED, ", ")
     answer = (
-        f"{counted(count, 'launch')}{before}: {what}, {_rounds(spec)}.",
+        f"{counted(count, 'launch')}{before}: {what}, {_rounds(planned)}.",
         f"About {took}; {but}.",
         f"Measured: {join_some(names, NAMED, ', ')}; {size(spec.min_size)} to "
         f"{size(spec.max_size)}; {'layout' if len(planned.layouts) == 1 else 'layouts'} {layouts}.",
@@ -105,7 +104,8 @@ def campaign_plan_screen(
     )
 
 
-def _rounds(spec: CampaignSpec) -> str:
+def _rounds(planned: Campaign) -> str:
+    spec = planned.spec
     spare = f", up to {spec.spare_rounds} spare ones" if spec.spare_rounds else ""
     return counted(spec.rounds, "round") + spare
 

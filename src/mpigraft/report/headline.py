@@ -8,6 +8,7 @@ with the baseline, not with each other.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +24,12 @@ from mpigraft.core.model import (
     Verdict,
     shared_reason,
 )
+from mpigraft.report.wording import words
 
 SHOWN = 3  # configurations that a line names
 NO_ROLES: Mapping[str, str] = {}
+FIGURE = re.compile(r"\d+(?:\.\d+)?")
+EVERY = "every round"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,37 @@ def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
     reasons = [reason for group in groups if (reason := reason_of(group))]
     if not reasons or shared_reason(groups):
         return ()  # the summary gives the reason that all share
-    alike = Counter(reason.text for reason in reasons if reason.cause is Cause.NOISE)
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        if reason.cause is Cause.NOISE:
+            alike.setdefault(_without_figures(reason.text), []).append(reason.text)
+    ranges = {text: _ranged(texts) for texts in alike.values() if texts[1:] for text in texts}
     one = len({reason.text for reason in reasons}) == 1
-    whys = Counter(r.text if one or alike[r.text] > 1 else r.cause for r in reasons)
+    whys = Counter(r.text if one else ranges.get(r.text, r.cause) for r in reasons)
     why = "; ".join(f"on {count}, {text}" for text, count in whys.most_common())
     decided, every = len(groups) - len(reasons), numbers.counted(len(groups), "curve")
-    what = f"{decided} of {every} are decided" if decided else f"No curve is decided (0 of {every})"
+    what = f"{decided} of {every} {'is' if decided == 1 else 'are'} decided"
+    what = what if decided else f"No curve is decided (0 of {every})"
     return (f"{what}. {why[:1].upper()}{why[1:]}.",)
+
+
+def _without_figures(text: str) -> str:
+    return FIGURE.sub("#", text).replace(EVERY, "# of # rounds")
+
+
+def _ranged(texts: Sequence[str]) -> str:
+    """Write texts that differ in their figures alone as one: `in 4 to 6 of 6 rounds`."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    most = max((int(n) for text in texts for n in re.findall(r"of (\d+) rounds", text)), default=0)
+    texts = [text.replace(EVERY, f"{most} of {most} rounds") for text in texts]
+    spans = iter(zip(*map(FIGURE.findall, texts), strict=True))
+
+    def span(_: re.Match[str]) -> str:
+        ordered = sorted(next(spans), key=float)
+        return " to ".join(dict.fromkeys((ordered[0], ordered[-1])))
+
+    return FIGURE.sub(span, texts[0])
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:
@@ -106,11 +134,18 @@ def _log_gain(group: CellGroup) -> float:
 
 
 def _best(best: Record, baseline: str) -> str:
-    on = "every curve" if best.faster == best.curves else f"{best.faster} of {best.curves} curves"
-    text = f"Largest gain over {baseline}: {best.configuration}, faster on {on}"
+    """Name a configuration that is faster on every curve, or on most; over all sizes it may still
+    be slower."""
+    if best.faster == best.curves:
+        by = f"{numbers.ratio(best.gain)}x over all sizes"
+        return (
+            f"Largest gain over {baseline}: {best.configuration}, faster on every curve, by {by}."
+        )
+    text = f"Most often faster than {baseline}: {best.configuration}, on {best.faster} of "
+    text += f"{numbers.counted(best.curves, 'curve')}"
     if best.slower:
         text += f" and slower on {best.slower}"
-    return f"{text}, by {numbers.ratio(best.gain)}x over all sizes."
+    return f"{text}; {words.factor(best.gain, Better.HIGHER)} over all sizes."
 
 
 def _stay(baseline: str) -> str:

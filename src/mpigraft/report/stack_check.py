@@ -144,7 +144,7 @@ def stack_screen(check: StackCheck) -> Screen:
         where = f" (in {join_some(modules, SAME, ', ')})" if modules else ""
         text = shorten(f"{WORDS[level]} {finding.code}: {finding.message}", 2 * columns() - 20)
         findings.append((Level(level), printable(f"{text}{where}")))
-    answer = [f"fits: {'yes' if check.ok else 'no'}; {fates[0]}", "; ".join(fates[1:])]
+    answer = [f"fits: {_fit(check)}; {fates[0]}", "; ".join(fates[1:])]
     answer += [f"what to do: {fix}"] if fix else []
     return Screen(
         [printable(line) for line in answer if line],
@@ -177,7 +177,7 @@ def stack_checks_screen(
 def stack_check_lines(check: StackCheck) -> Iterator[str]:
     """Describe one check: the answer, a summary by module, then what is wrong."""
     stack = check.stack
-    yield f"fits: {'yes' if check.ok else 'no'}"
+    yield f"fits: {_fit(check)}"
     yield ""
     yield from fact_lines("stack", stack_size(stack))
     if stack.loader:
@@ -195,6 +195,12 @@ def stack_check_lines(check: StackCheck) -> Iterator[str]:
     if modules := [*_modules(check)]:
         yield from ("", *modules)
     yield from _findings(check)
+
+
+def _fit(check: StackCheck) -> str:
+    from mpigraft.graft import Fate
+
+    return "no" if not check.ok else "in part" if check.count(Fate.KEPT) else "yes"
 
 
 def _fates(check: StackCheck) -> Iterator[str]:
@@ -215,7 +221,9 @@ def _fates(check: StackCheck) -> Iterator[str]:
     if count[Fate.ACCEPTED]:
         yield f"accepted by --except: {counted(count[Fate.ACCEPTED], 'program')}"
     if count[Fate.KEPT]:
-        stay = "stays as it is" if count[Fate.KEPT] == 1 and not would else "stay as they are"
+        stay = "stay as they are"
+        if count[Fate.KEPT] == 1:
+            stay = "stay as it is" if would else "stays as it is"
         yield f"{counted(count[Fate.KEPT], 'program')} {would}{stay}: {_kept(check)}"
 
 

@@ -112,6 +112,14 @@ def test_rounds_are_counted_by_configuration_where_they_differ() -> None:
     assert matches(finding, "cpu-taken", count=1, hosts="n1", known=8, range="40 %", rounds=" (4)")
 
 
+def test_a_round_that_two_jobs_share_counts_once() -> None:
+    rows = campaign(around(1.0), rounds=8)
+    whole = launches(rows, {**beside("k0", 3), **beside("base", 3)})
+    parts = [replace(x, allocation="a1") if x.configuration == "k0" else x for x in whole]
+    (finding,) = disturbance.disturbance_findings(parts, {})
+    assert matches(finding, "cpu-taken", count=1, known=8, rounds=" (4)")
+
+
 def test_long_lists_are_cut() -> None:
     rows = campaign(around(1.0), rounds=20)
     findings = next(disturbance.disturbance_findings(launches(rows, beside("k0", *range(15))), {}))

@@ -100,6 +100,24 @@ def test_a_large_stack_is_one_screen(
     assert shows(page, "and 30 more modules", "--full")
 
 
+def test_a_stack_of_two_families_fits_in_part(
+    stack: StackFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = compiled(
+        stack.root / "software/MPICH/4/lib/libmpi.so.12", "int MPI_Init(void) { return 0; }\n",
+        soname="libmpi.so.12",
+    )  # fmt: skip
+    source = "extern int MPI_Init(void);\nint (*use)(void) = MPI_Init;\n"
+    program(stack.root / "software/Other/1/bin/other", source, needs=(other,))
+    for flags in ((), ("--full",)):
+        code, page, _ = run(capsys, str(stack.root), "--mpi", "openmpi@5.0.11", *flags)
+        assert code == 0
+        text = " ".join(page.split())
+        assert "fits: in part" in text
+        assert "2 of 3 programs would load" in text
+        assert "1 program would stay as it is: 1 of another MPI family" in text
+
+
 def test_the_document(stack: StackFiles, capsys: pytest.CaptureFixture[str]) -> None:
     for words, ok in ((["--mpi", "openmpi@5.0.11"], True), (["--mpi", "mpich"], False), ([], True)):
         _, text, _ = run(capsys, str(stack.root), "--json", *words)

@@ -106,3 +106,9 @@ def test_the_help_of_the_tool_is_the_same_with_every_command_read(printed: Help)
 def test_an_example_is_folded_as_a_shell_takes_it(printed: Help) -> None:
     text = "\n".join(printed("inject", "--help-all", columns=60))
     assert re.sub(r" \\\n +", " ", text).count("2023.06 --mpi openmpi@5 --dry-run\n") == 1
+
+
+def test_a_group_of_commands_is_listed_once(printed: Help) -> None:
+    """Where a word follows, its command is loaded last."""
+    headings = [line for line in printed("--help", "results") if line.endswith(":")]
+    assert len(headings) == len({*headings})

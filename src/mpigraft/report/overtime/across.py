@@ -29,6 +29,7 @@ from mpigraft.core.model import (
     Level,
     Measured,
     Verdict,
+    shared_reason,
 )
 from mpigraft.core.serialize import document, plain, row_of
 from mpigraft.core.text import fold, join_some, labelled, printable
@@ -298,13 +299,13 @@ def across_headline(data: Across) -> tuple[str, ...]:
                 f"{verdict.capitalize()} than {data.old.title} on {len(called)} of {len(curves)} "
                 f"curves: {names}; {most}."
             )
-    if not lines:
-        lines.append(
-            f"No curve is called faster or slower than in {data.old.title}: "
-            f"{counts[Verdict.EQUIVALENT]} of {len(curves)} equivalent, "
-            f"{counts[Verdict.INCONCLUSIVE]} inconclusive."
-        )
-    return (*lines, *open_curves(curves))
+    withheld = open_curves(curves)
+    if not lines and (counts[Verdict.EQUIVALENT] or not withheld):
+        every = numbers.counted(len(curves), "curve")
+        text = f"No curve is faster or slower than in {data.old.title}: "
+        reason = shared_reason(curves)
+        lines.append(text + (reason or f"{counts[Verdict.EQUIVALENT]} of {every} equivalent") + ".")
+    return (*lines, *withheld)
 
 
 # ------------------------------------------------------------------ Markdown and JSON
