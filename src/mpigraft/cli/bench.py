@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 LIST = "List every benchmark that can be named, and end."
 AGAIN = "Repeat a campaign with the MPIs of today; options override what it requested."
+RESUME = "Continue a campaign, by default the last; --rounds extends it."
 PAIRS = "Measure latency and bandwidth between every two nodes; name the slow nodes and links."
 
 
@@ -67,15 +68,7 @@ def command(
     list_: Annotated[bool, flag(LIST, "--list", panel="Output")] = False,
     dry_run: DryRun = False,
     full: Full = False,
-    resume: Annotated[
-        bool,
-        flag(
-            "Continue a campaign, by default the last; --rounds extends it.",
-            "--resume",
-            panel="How long",
-            rare=True,
-        ),
-    ] = False,
+    resume: Annotated[bool, flag(RESUME, "--resume", panel="How long", rare=True)] = False,
     again: Annotated[bool, flag(AGAIN, "--again", panel="What to measure", rare=True)] = False,
     wait: Wait = False,
     ignore_lock: IgnoreLock = False,
@@ -136,8 +129,7 @@ def command(
     if share and _share_is_done(store, campaign, shard):
         return
     allocation = find_nodes(hosts, hostfile, ssh_command)
-    if pairs:
-        spec = pairing_spec(spec, allocation.hosts)
+    spec = pairing_spec(spec, allocation.hosts) if pairs else spec
     task = Task(
         spec=spec,
         part=JobPart(allocation, shard, locked=not ignore_lock),
