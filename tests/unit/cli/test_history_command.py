@@ -55,11 +55,10 @@ def test_many_lines_fit_a_screen_and_the_slower_ones_are_in_it(run: Run, tmp_pat
                      level=lambda name, _, late=late: late.get(name.split("/")[1], 1.0)),
         )  # fmt: skip
     lines = run("history").out.splitlines()
-    assert lines[0] == "Slower now: 2 of 30 lines."
+    assert shows(lines[0], "Slower now", "2 of 30 lines")
     table = lines[lines.index("") + 1 :]
     assert table.index("") <= LINES
-    (last,) = (line for line in table if "openmpi/t29" in line and "since" not in line)
-    assert shows(last, "1.50x slower")
+    assert any(shows(line, "openmpi/t29", "1.50x slower") for line in table)
     assert shows(
         "\n".join(lines), "and 10 more lines: --full", "t29 1.50x slower (and 1 more line)"
     )

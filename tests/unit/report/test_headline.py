@@ -53,17 +53,16 @@ def test_a_winner_of_some_curves_is_no_gain_where_it_is_slower_over_all(
     lost: float, said: str
 ) -> None:
     first, *_ = headline.headline(over_layouts((UP, 0.5, ""), (DOWN, lost, ""), (OPEN, 1.0, "")))
-    assert first.startswith(f"Most often faster than {BASELINE}: ")
-    assert first.endswith(f", on 1 of 3 curves and slower on 1; {said} all sizes.")
+    assert shows(first, "Most often faster", BASELINE, "1 of 3 curves", "slower on 1", said)
 
 
 def test_one_cause_is_given_once_with_the_range_of_its_figures() -> None:
     taken = "other processes used the CPU in"
     every = [f"{taken} every round", f"{taken} 5 of 6 rounds", f"{taken} 4 of 6 rounds"]
     (*_, line) = headline.headline(over_layouts((UP, 0.5, ""), *((OPEN, 1.0, t) for t in every)))
-    assert line == f"1 of 4 curves is decided. On 3, {taken} 4 to 6 of 6 rounds."
+    assert shows(line, "1 of 4 curves is decided", "On 3", taken, "4 to 6 of 6 rounds")
     (line,) = headline.headline(over_layouts(*((OPEN, 1.0, every[0]) for _ in range(2))))
-    assert line == f"No curve is decided (0 of 2 curves). On 2, {taken} every round."
+    assert shows(line, "No curve is decided", "0 of 2 curves", "On 2", every[0])
 
 
 def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
