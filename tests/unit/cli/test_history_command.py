@@ -47,13 +47,16 @@ def test_history_shows_each_line_and_its_change(run: Run, store: Store) -> None:
 
 def test_many_lines_fit_a_screen_and_the_slower_ones_are_in_it(run: Run, tmp_path: Path) -> None:
     names = {f"k{n}": f"openmpi@5.0.11/t{n}" for n in range(30)}
+
+    def level(name: str, _: int) -> float:
+        return late.get(name.partition("/")[2], 1.0)
+
     for n in range(1, 7):
         late = {"t28": 1.3, "t29": 1.5} if n > 3 else {}
         keep(
             Store(tmp_path / "store"),
-            campaign(n, names=names, rounds=6, spread=0.002,
-                     level=lambda name, _, late=late: late.get(name.split("/")[1], 1.0)),
-        )  # fmt: skip
+            campaign(n, names=names, rounds=6, spread=0.002, level=level),
+        )
     lines = run("history").out.splitlines()
     assert shows(lines[0], "Slower now", "2 of 30 lines")
     table = lines[lines.index("") + 1 :]
