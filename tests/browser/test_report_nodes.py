@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import re
@@ -150,6 +151,29 @@ def test_single_runs_say_so_and_have_no_band(browser: Browser, page: Path) -> No
     assert browser.ask(f"{NODES}.querySelectorAll('.band').length") == 0
     assert browser.ask(f"{NODES}.querySelectorAll('.v-faster, .v-slower').length") == 0
     assert browser.ask(f"{NODES}.querySelectorAll('.ring circle').length") > 40
+
+
+def test_paper_has_the_figures_over_nodes_and_no_page_for_each_layout(
+    browser: Browser, page: Path
+) -> None:
+    browser.open(page)
+    browser.ask(
+        f"""addEventListener("beforeprint", () => {{
+              window.printed = [{NODES}.querySelector(".chart").textContent,
+                document.querySelectorAll(".layout[open]").length,
+                {NODES}.querySelector("details").open]; }})"""
+    )
+    pdf = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    words, layouts, figures = browser.ask("window.printed")
+    panels = words.split("latency, us at")[1:]
+    assert len(panels) == 3
+    assert all("1248163264128" in panel.replace(" ", "") for panel in panels)
+    assert (layouts, figures) == (0, True)
+    assert len(re.findall(rb"/Type /Page\b", pdf)) <= 4
+    assert browser.ask("document.querySelectorAll('details[open]').length") == 0
+    browser.ask("document.querySelector('.layouts').open = true")
+    browser.call("Page.printToPDF")
+    assert browser.ask("window.printed")[1] == 8
 
 
 @pytest.mark.parametrize("width", [360, 768])

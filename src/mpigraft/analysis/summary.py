@@ -10,6 +10,7 @@ from dataclasses import replace
 from mpigraft.analysis.grouping import OVERLAP, Series, SeriesTable
 from mpigraft.analysis.reasons import IMPORTED, reason_of, size_bound
 from mpigraft.analysis.verdict_rules import CONCLUSIVE, MIN_ROUNDS
+from mpigraft.core import numbers
 from mpigraft.core.arrays import np
 from mpigraft.core.model import (
     CampaignRecord,
@@ -117,7 +118,7 @@ def listed_sizes(missing: set[int], every: Sequence[int]) -> str:
     between = [size for size in sorted(every) if listed[0] <= size <= listed[-1]]
     if len(listed) > SPAN and listed == between:
         return f"{size_span(listed)} ({len(listed)})"
-    return ", ".join(map(str, listed))
+    return ", ".join(map(numbers.size, listed))
 
 
 # ------------------------------------------------------------------ what it concludes

@@ -207,12 +207,12 @@ const Charts = (() => {
     if (spec.ratio) marks.push(Plot.ruleY([1], styled("one", {})));
     marks.push(Plot.axisY(spec.yaxis.marks, { anchor: "left", tickSize: 0, tickPadding: 5, text: spec.yaxis.text || short, label: null }));
     // Of names that would touch each other the later goes; the last one, how far it goes, stays.
-    let last = -Infinity;
-    const room = (mark) => 6.4 * spec.xaxis.text(mark).length + 4;
+    let last = null;
+    const apart = (a, b) => X(b) - X(a) >= 3.2 * (spec.xaxis.text(a).length + spec.xaxis.text(b).length) + 3;
     const end = spec.xaxis.marks.at(-1);
     const named = spec.bare ? [] : spec.xaxis.marks.filter((mark) => {
-      const fits = mark === end || (X(mark) - last >= room(mark) && X(end) - X(mark) >= room(end));
-      if (fits) last = X(mark);
+      const fits = mark === end || ((last === null || apart(last, mark)) && apart(mark, end));
+      if (fits) last = mark;
       return fits;
     });
     marks.push(Plot.axisX(spec.xaxis.marks, { anchor: "bottom", tickSize: 4, tickPadding: 4, text: (v) => (named.includes(v) ? spec.xaxis.text(v) : ""), label: null, stroke: "var(--grid)", fill: "currentColor" }));

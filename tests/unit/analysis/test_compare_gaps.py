@@ -146,7 +146,7 @@ def test_two_metrics_of_one_measurement_lack_a_size_once() -> None:
     rows = lacking(rows, lambda r: r.size == 64)
     rates = [r._replace(metric="message_rate", value=r.value / r.size) for r in rows]
     (finding,) = (f for f in compared([*rows, *rates]).findings if f.code == "values-missing")
-    assert matches(finding, "values-missing", gaps="osu:mbw_mr (1x2) at sizes 64", label="mpi@k0")
+    assert matches(finding, "values-missing", gaps="osu:mbw_mr (1x2) at sizes 64 B", label="mpi@k0")
 
 
 def test_an_empty_campaign_is_an_error_with_a_fix() -> None:

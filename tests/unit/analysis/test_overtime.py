@@ -359,7 +359,7 @@ def test_sizes_that_only_one_campaign_has_are_named() -> None:
     for sides, lacking in (((old, few), few), ((few, old), few)):
         (gap,) = (f for f in compare_campaigns(*sides).findings if f.code == "values-missing")
         assert matches(
-            gap, "values-missing", gaps="native:latency (1x2) at sizes 4096", label=lacking.title
+            gap, "values-missing", gaps="native:latency (1x2) at sizes 4 KiB", label=lacking.title
         )
     assert "values-missing" not in codes(compare_campaigns(old, new).findings)
 

@@ -32,7 +32,7 @@ from mpigraft.report.terminal import print_report
 from mpigraft.report.wording import labels
 from tests.builders.html import Page, body_of
 from tests.builders.messages import shows
-from tests.builders.reports import BASELINE, report_of, small_data
+from tests.builders.reports import BASELINE, olivia, report_of, small_data
 
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
 
@@ -287,3 +287,13 @@ def test_a_public_page_names_no_host_and_no_folder_of_a_site() -> None:
     assert all(f"…/{path}" in outside for path in (OF_STORE, OF_STACK))
     assert shows(outside, "<h1>", "1 node")
     assert Page(outside).texts["script"] == Page(inside).texts["script"]  # allowed by their hash
+
+
+def test_a_public_page_of_an_import_names_the_machine_that_its_user_named() -> None:
+    data = olivia()
+    plan = json.dumps({"machine": "Olivia"})
+    run = replace(data.campaign, plan=plan)
+    place = replace(small_data().allocations[0], host="Olivia", hosts=("n7.site.example",))
+    public = html.render_html(replace(data, campaign=run, allocations=(place,)), public=True)
+    assert shows(public, "Measured on Olivia")
+    assert "n7" not in public

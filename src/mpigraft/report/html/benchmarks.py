@@ -67,7 +67,8 @@ def _layouts(card: Card, sections: Numbers, data: ReportData) -> Html:
     first, last = card.sections[0].place, card.sections[-1].place
     label = f"Each of {len(card.sections)} layouts, {first} to {last}: charts and verdicts by size"
     each = (_layout(section, sections[id(section)], data) for section in card.sections)
-    return el("details", el("summary", label), *each, class_="layouts")
+    over = " over" if card.views else ""  # which show the same values in another order
+    return el("details", el("summary", label), *each, class_=f"layouts{over}")
 
 
 def _layout(section: Section, index: int, data: ReportData) -> Html:

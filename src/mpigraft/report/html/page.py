@@ -11,6 +11,7 @@ from mpigraft.core import numbers
 from mpigraft.core.homes import hide_homes
 from mpigraft.core.hostlist import fold_hosts
 from mpigraft.core.model import Cause, Origin
+from mpigraft.core.serialize import parse_object
 from mpigraft.report import node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import baseline_series
 from mpigraft.report.contents import ReportData
@@ -38,7 +39,8 @@ NAMED = 6  # nodes, or runs of nodes, that the header names
 def render_html(data: ReportData, *, public: bool = False) -> str:
     """Write the whole file. The same data give the same text, byte for byte. `public`: without
     folders and names of hosts and users, which say nothing outside of the site."""
-    place = next(node_type(data), "") if public else ""
+    own = public and data.comparison.origin is not Origin.IMPORT
+    place = next(node_type(data), "") if own else ""
     title = _title(data, place)
     parts = (_header(data, title), _nav(data), main(_sections(data)), _footer(data))
     hide = _hide_all if public else hide_homes
@@ -51,8 +53,12 @@ def _hide_all(text: str) -> str:
 
 
 def _struck(data: ReportData, text: str) -> str:
-    """Give a page without the names of its hosts and users."""
-    return redactor(hosts_of(data), users_of(data, [text.encode()]))(text.encode()).decode()
+    """Give a page without the names of its hosts and users. The machine of an import is no host:
+    its user named it for readers."""
+    hosts = hosts_of(data)
+    if data.comparison.origin is Origin.IMPORT:
+        hosts -= {str(parse_object(data.campaign.plan).get("machine"))}
+    return redactor(hosts, users_of(data, [text.encode()]))(text.encode()).decode()
 
 
 def _nodes(data: ReportData) -> list[str]:
@@ -75,18 +81,14 @@ def _title(data: ReportData, place: str = "") -> str:
 def _header(data: ReportData, title: str) -> Html:
     comparison, campaign = data.comparison, data.campaign
     base, called = comparison.baseline, guest_words(data)
-    rounds, nodes, spans = (
-        numbers.counted(comparison.rounds, "round"),
-        _nodes(data),
-        len(data.allocations),
-    )
+    nodes, spans = _nodes(data), len(data.allocations)
     imported = comparison.origin is Origin.IMPORT
     when, what = ("imported on", "machine") if imported else ("date", "node")
     facts = [
         ("baseline", ", ".join(filter(None, (base, called.get(base))))),
         ("configurations", len(_measured(data)) + len(_absent(data))),
         guest_name(data),
-        ("rounds", rounds),
+        ("rounds", comparison.rounds),
         (numbers.plural(len(nodes), what), fold_hosts(nodes, NAMED)),
         ("allocations", spans if spans > 1 else 0),
         (when, campaign.created[:10]),
