@@ -104,6 +104,12 @@ def refuse_alone(other: str, **given: object) -> None:
             raise UsageError.of("option-alone", flag=flag, other=other)
 
 
+def lacking_module(error: ImportError) -> MissingError:
+    """Return the error for a module that Python itself should have."""
+    name = (error.name or "").lstrip("_")
+    return MissingError.of("python-module", name=name, python=sys.executable, reason=error)
+
+
 def chosen_form(form: str, as_json: bool, forms: Sequence[str]) -> str:
     """Return what --as or --json asks for. Raises UsageError for a form that is none of `forms`."""
     if form not in forms:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import typer
 
-from mpigraft.cli.common import Json, console, out
+from mpigraft.cli.common import Json, console, lacking_module, out
 from mpigraft.core.errors import CheckFailed, MissingError
 from mpigraft.core.model import Finding, Level
 from mpigraft.core.numbers import counted
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model import CheckResult, Machine
 
 WORDS = {Level.ERROR: "broken", Level.WARNING: "warning", Level.INFO: "ok"}
+MODULES = ("ctypes", "lzma", "sqlite3", "zlib")  # a Python built without their libraries lacks them
 PACKAGES = ("numpy", "rich", "tree_sitter", "tree_sitter_bash")  # with compiled parts, or large
 LEAST_MIB = 500  # a fetched MPI takes as much
 PATCHELF_LIMIT_S = 10.0
@@ -115,9 +116,14 @@ def _row(name: str, fine: str, findings: Iterable[Finding]) -> CheckResult:
 def _python() -> CheckResult:
     from mpigraft import __version__
 
-    return _row(
-        "python", f"{platform.python_version()} ({sys.executable}), mpigraft {__version__}", ()
-    )
+    findings = []
+    for name in MODULES:
+        try:
+            import_module(name)
+        except ImportError as error:
+            findings.append(Finding.of_error(lacking_module(error), Level.ERROR))
+    fine = f"{platform.python_version()} ({sys.executable}), mpigraft {__version__}"
+    return _row("python", fine, findings)
 
 
 def _packages() -> CheckResult:

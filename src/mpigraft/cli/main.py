@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
 from importlib import import_module
+from itertools import pairwise
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ import typer
 
 from mpigraft import __version__
 from mpigraft.cli import streams
-from mpigraft.cli.common import default_store, flag, option, tell, tell_error
+from mpigraft.cli.common import default_store, flag, lacking_module, option, tell, tell_error
 from mpigraft.cli.help import EVERY, CommandGroup, ScreenCommand, show_every_option
 from mpigraft.core.errors import MissingError, MpigraftError, UsageError
 
@@ -66,6 +67,12 @@ PANELS = {
     },
 }
 COMMANDS = {name: panel for panel, commands in PANELS.items() for name in commands}
+
+
+def named_command(words: Sequence[str]) -> str:
+    """Return the command among the words, or "": the folder of --store may have such a name."""
+    pairs = pairwise(("", *words))
+    return next((one for before, one in pairs if one in COMMANDS and before != "--store"), "")
 
 
 class Commands(CommandGroup):
@@ -209,8 +216,7 @@ def run_command(words: list[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             tell(error.format_message())
         else:
-            command = next((f" {word}" for word in words if word in COMMANDS), "")
-            name = _command_of(getattr(error, "ctx", None)) or command
+            name = _command_of(getattr(error, "ctx", None)) or f" {named_command(words)}".rstrip()
             tell(f"mpigraft: {error.format_message()}\nwhat to do: mpigraft{name} --help")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -219,9 +225,13 @@ def run_command(words: list[str]) -> int:
         if "--verbose" in words:
             raise
         return _tell_unforeseen(error)
+    except ImportError as error:
+        if error.name not in sys.stdlib_module_names or "--verbose" in words:
+            raise
+        lacking = lacking_module(error)
+        return tell_error(str(lacking), lacking.code, lacking.exit_code)
     if code == INTERRUPTED:  # typer makes a code of most interrupts
-        command = next((word for word in words if word in COMMANDS), "")
-        kept = "; what was measured is stored" if command == "bench" else ""
+        kept = "; what was measured is stored" if named_command(words) == "bench" else ""
         tell(f"mpigraft: interrupted{kept}")
     return int(code)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,10 @@ from mpigraft.cli.main import run_command
 from mpigraft.core.storage import existing, free_mib
 from mpigraft.native import loading
 from mpigraft.native.programs import PREBUILT
+from mpigraft.trace import make_ladder
 from tests.builders.commands import Run
 from tests.builders.messages import matches, shows
+from tests.unit.trace.record.test_exchanges import an_exchange
 
 MACHINE = os.uname().machine
 NODES = "null zero random urandom"
@@ -105,6 +108,24 @@ def test_a_broken_engine_and_a_missing_home_are_rows(tmp_path: Path) -> None:
     assert shows(problem(document, "engines")["why"], "no storage")
     ended, document = doctor(tmp_path, MPIGRAFT_HOME="/dev/null/home")
     assert (ended, problem(document, "home")["code"]) == (1, "doctor-unwritable")
+
+
+def test_a_python_without_one_of_its_own_modules_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As where it was built without the headers of liblzma."""
+    record = tmp_path / "some.record"
+    record.write_bytes(make_ladder(an_exchange(random.Random(3), 4))[-1].data)
+    assert run_command(["analyse", str(record)]) == 0
+    capsys.readouterr()
+    monkeypatch.delitem(sys.modules, "lzma")
+    monkeypatch.setitem(sys.modules, "_lzma", None)
+    assert run_command(["analyse", str(record)]) == 3
+    assert matches(capsys.readouterr().err, "python-module", name="lzma", python=sys.executable)
+    assert run_command(["doctor"]) == 1
+    assert matches(capsys.readouterr().out, "python-module", name="lzma")
+    with pytest.raises(ImportError):
+        run_command(["--verbose", "analyse", str(record)])
 
 
 def test_a_user_without_a_home_folder_gets_the_fix(

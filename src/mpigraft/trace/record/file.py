@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import lzma
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -63,6 +62,8 @@ class RecordFile:
 
 def write_record(parts: Sequence[bytes], provenance: Provenance) -> bytes:
     """Return the file for the records of all ranks, in their order."""
+    import lzma  # some sites' Python lacks it
+
     body = lzma.compress(b"".join(parts), preset=6)
     head = {
         "parts": [len(part) for part in parts],
@@ -84,7 +85,7 @@ def read_record_file(path: Path) -> RecordFile:
         raise UsageError.of("record-unreadable", path=path, reason=error.strerror) from error
     try:
         return _read(data, Budget(path, len(data)))
-    except (Damage, lzma.LZMAError) as error:
+    except Damage as error:
         raise UsageError.of("record-damaged", path=path, reason=str(error)) from error
 
 
@@ -107,16 +108,21 @@ def _read(data: bytes, budget: Budget) -> RecordFile:
 
 
 def _unpack(body: bytes, lengths: Sequence[int]) -> Iterator[bytes]:
-    """Unpack the ranks' records, and nothing that is longer than they. Raises Damage, LZMAError."""
+    """Unpack the ranks' records, and nothing that is longer than they. Raises Damage."""
+    import lzma
+
     engine = lzma.LZMADecompressor()
-    for length in lengths:
-        part = b"" if engine.eof else engine.decompress(body, length)
-        if len(part) != length:
+    try:
+        for length in lengths:
+            part = b"" if engine.eof else engine.decompress(body, length)
+            if len(part) != length:
+                raise Damage(DIFFERS)
+            body = b""  # the engine has it
+            yield part
+        if not engine.eof and engine.decompress(b"", 1):
             raise Damage(DIFFERS)
-        body = b""  # the engine has it
-        yield part
-    if not engine.eof and engine.decompress(b"", 1):
-        raise Damage(DIFFERS)
+    except lzma.LZMAError as error:
+        raise Damage(str(error)) from error
 
 
 def read_record(file: RecordFile, path: Path) -> CallRecord:
