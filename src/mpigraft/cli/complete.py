@@ -43,12 +43,13 @@ complete -o default -F _mpigraft mpigraft mpigraft.pyz
 """
 FISH = """\
 function __mpigraft
-    set -l program (commandline -opc)[1]
+    set -l program (string replace -r '^~' $HOME -- (commandline -opc)[1])
     set -lx _MPIGRAFT_COMPLETE (commandline -cp)
-    eval $program 2>/dev/null </dev/null
+    set -g __mpigraft_found ($program 2>/dev/null </dev/null)
+    set -q __mpigraft_found[1] # else fish completes files
 end
-complete -c mpigraft -a '(__mpigraft)'
-complete -c mpigraft.pyz -a '(__mpigraft)'
+complete -c mpigraft -n __mpigraft -f -a '$__mpigraft_found'
+complete -c mpigraft.pyz -n __mpigraft -f -a '$__mpigraft_found'
 """
 ZSH = f"autoload -U +X bashcompinit && bashcompinit\n{BASH}"
 SHELLS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
@@ -104,9 +105,9 @@ def candidates(words: Sequence[str], word: str) -> Iterator[str]:
 
 
 def _command(words: Sequence[str]) -> str:
-    from mpigraft.cli.main import COMMANDS
+    from mpigraft.cli.main import named_command
 
-    return next((one for one in words if one in COMMANDS), "")
+    return named_command(words)
 
 
 def _flags(command: str, words: Sequence[str]) -> Iterator[str]:
@@ -300,6 +301,12 @@ def _cases(_: Sequence[str]) -> Iterable[str]:
     return case_names()
 
 
+def _stdin(_: Sequence[str]) -> Iterable[str]:
+    from mpigraft.request import STDIN
+
+    return STDIN
+
+
 def _replaced(_: Sequence[str]) -> Iterable[str]:
     from mpigraft.core.model import Replace
 
@@ -311,25 +318,32 @@ LISTS = (  # of `bench`, several with commas
 )  # fmt: skip
 VALUES: Mapping[str, Values] = {
     "--accept": _campaigns,
+    "--across": lambda _: ("configurations", "layouts"),
     "--as": _words_of("FORMS"),
     "--baseline": _baselines,
     "--benchmark": _benchmarks,
     "--bind-to": _bindings,
     "--buffers": lambda _: ("host", "cuda", "rocm"),
     "--compiler": _planned("compilers"),
+    "--diff": _mpis,
     "--engine": _engines,
     "--env": _variables,
     "--fail-on": _words_of("GATES"),
+    "--figure-width": lambda _: ("page", "column"),
     "--format": _words_of("FORMATS"),
     "--guest": lambda _: ("native", "grafted", "container"),
     "--launcher": _launchers,
     "--layout": _layouts,
     "--map-by": _mappings,
     "--mpi": _mpis,
+    "--native-build": lambda _: ("prebuilt", "mpicc"),
+    "--network": lambda _: ("single_node_vni", "job_vni", "none"),
     "--on": _stacks,
     "--replace": _replaced,
     "--scheduler": _schedulers,
     "--stack": _stacks,
+    "--stdin": _stdin,
+    "--timing": lambda _: ("osu",),
     "--transport": _transports,
     "--use": _planned("provided", "="),
     "--with": _packages,

@@ -78,6 +78,9 @@ def found(
         ("mpigraft compare --fail-on s", {"slower", "slower-cell"}),
         ("mpigraft export --format ", {"csv", "json", "parquet"}),
         ("mpigraft bench --guest n", {"native"}),
+        ("mpigraft run --stdin a", {"all"}),
+        ("mpigraft --store results ben", {"bench"}),
+        ("mpigraft --store bench results ", {"list", "show"}),
     ],
 )
 def test_values_of_every_kind_complete(found: Found, line: str, some: set[str]) -> None:
@@ -188,13 +191,18 @@ def test_a_real_fish_completes(tmp_path: Path) -> None:
     program.chmod(0o755)
     environ = {**os.environ, "HOME": str(tmp_path), "MPIGRAFT_HOME": str(tmp_path / "home"),
                "PATH": f"{tmp_path}:{os.environ['PATH']}"}  # fmt: skip
+    (tmp_path / "a file").touch()
     for typed, words in {
-        "benc": ["bench"], "bench --transport ob1-t": ["ob1-tcp"], "build openm": ["openmpi"],
-        "bench --transport=ob1-t": ["--transport=ob1-tcp"],
+        "mpigraft benc": ["bench"], "mpigraft build openm": ["openmpi"],
+        "mpigraft bench --transport ob1-t": ["ob1-tcp"], "~/mpigraft benc": ["bench"],
+        "mpigraft bench --transport=ob1-t": ["--transport=ob1-tcp"],
+        "mpigraft report --figure-width ": ["column", "page"],  # and no file
+        "mpigraft report -o a\\ f": ["a file"], "mpigraft run -- ./a\\ f": ["./a file"],
     }.items():  # fmt: skip
-        code = f"mpigraft completion fish | source; complete -C 'mpigraft {typed}'"
-        done = subprocess.run(["fish", "-c", code], env=environ, capture_output=True, text=True)
-        assert done.stdout.split() == words, done.stderr
+        code = f"mpigraft completion fish | source; complete -C '{typed}'"
+        done = subprocess.run(["fish", "-c", code], env=environ, cwd=tmp_path,
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.stdout.splitlines() == words, done.stderr
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash")
