@@ -107,6 +107,14 @@ def guest_roles(data: ReportData) -> dict[str, str]:
     return roles if set(roles.values()) - {NATIVE} else {}
 
 
+def role_lines(data: ReportData) -> Iterator[str]:
+    """Give a line for what of a guest several configurations measure: the first, and how many."""
+    alike: dict[str, list[str]] = {}
+    for name, role in guest_roles(data).items():
+        alike.setdefault(role, []).append(name)
+    return (f"{join_some(names, 1, ', ')}: {role}" for role, names in alike.items())
+
+
 def guest_name(data: ReportData) -> tuple[str, str]:
     """Give (stack or container, its name); an empty name where no guest was measured."""
     for record in data.configurations:

@@ -33,7 +33,7 @@ from mpigraft.report.screen import (
     say,
     signs_of,
 )
-from mpigraft.report.software import guest_roles
+from mpigraft.report.software import guest_roles, role_lines
 from mpigraft.report.table import STYLES, Line, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
@@ -79,13 +79,14 @@ def print_report(data: ReportData, console: Console) -> None:
 def print_answer(data: ReportData, console: Console) -> None:
     """Print what a comparison found in one screen; print_report has all of it."""
     signs, width = signs_of(console), console.width
-    roles = (f"{printable(name)}: {printable(role)}" for name, role in guest_roles(data).items())
     over, alone = split_layouts(data.comparison, signs)
     table = [line for one in over for line in _over_lines(one, width)]
     if over and not alone and len(table) <= LINES:
         table += [[], *folded("; ".join(over_notes(over)), width, "dim")]
     elif table := answer.curve_table(data.comparison, width, signs):
         table += answer.legend(signs, width)
+    for role in role_lines(data):
+        table += folded(printable(role), width)
     for series in baseline_series(data):
         values = _absolute({f.size: f.value for f in series.figures}, data.comparison.baseline)
         table += [[], *folded(_title(series), width, "bold"), *folded(values, width)]
@@ -96,7 +97,7 @@ def print_answer(data: ReportData, console: Console) -> None:
         table,
         finding_lines((f for f in report_findings(data) if f.code != answer.IN_THE_ANSWER), width),
         answer.next_lines(data, width),
-        title=(_headline(data), *roles),
+        title=(_headline(data),),
     )
     print_screen(shown, console)
 

@@ -28,7 +28,7 @@ from mpigraft.report.curves import curves, median_interval
 from mpigraft.report.html import page as html
 from mpigraft.report.markdown import render_markdown
 from mpigraft.report.software import guest_roles
-from mpigraft.report.terminal import print_report
+from mpigraft.report.terminal import print_answer, print_report
 from mpigraft.report.wording import labels
 from tests.builders.html import Page, body_of
 from tests.builders.messages import shows
@@ -276,6 +276,19 @@ def test_each_row_of_a_stack_says_which_mpi_it_is() -> None:
     named = [one["label"].rpartition(" ")[2] for one in curves(data)["names"].values()]
     assert {*named} == {"native", "own", "injected"}
     assert not guest_roles(small_data())
+
+
+def test_the_answer_has_a_line_for_each_kind_of_row_below_its_table() -> None:
+    """A stack over five transports had fifteen lines of them above its answer."""
+    data = stack_data()
+    second = replace(data.configurations[0], id="mpich@5.0.1/ucx")
+    console = Console(width=80, file=io.StringIO())
+    print_answer(replace(data, configurations=(*data.configurations, second)), console)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    (native,) = (line for line in lines if "native" in line)
+    assert native.startswith("mpich@5.0.1/ofi-tcp and 2 more: native (this machine's MPI")
+    assert lines.index(native) > next(n for n, line in enumerate(lines) if line.startswith("1x2"))
 
 
 def test_a_public_page_names_no_host_and_no_folder_of_a_site() -> None:
