@@ -86,7 +86,10 @@ def test_a_second_program_that_cannot_join_is_named(
     for words, code in ((f"{program} && {program}", 141), (f"{program}; {program}; true", 5)):
         ended = run(*MPICH, "--", "sh", "-c", words)
         assert (ended.returncode, ranks_of(ended)) == (code, RANKS)
-        assert "after another program of the same rank had, and did not return" in ended.stderr
+        assert (
+            "after another program of the same rank had called it, and did not return"
+            in ended.stderr
+        )
         assert "the script starts 2 MPI programs one after the other" in ended.stderr
     assert run(*MPICH, "--", "sh", "-c", f"{program}; exit 3").stderr == ""
 

@@ -164,7 +164,7 @@ def _over(group: CellGroup) -> str:
     text = f" over all sizes ({group.pooled:.2f}x)"
     if called and len(called) < len(group.cells):
         span = size_span(called)
-        text += f", by itself at {len(called)} of {len(group.cells)} ({span})"
+        text += f", and at {len(called)} of {len(group.cells)} sizes alone ({span})"
     return text
 
 

@@ -170,7 +170,7 @@ def _planned_looks(planned: Campaign, record: CampaignRecord | None) -> Iterator
     looks = campaign_looks(record or campaign_record(planned))
     if len(looks) > 1:
         rounds = ", ".join(str(look.rounds) for look in looks)
-        yield f"looks: after {rounds} rounds, p up to {_levels(looks)}"
+        yield f"looks: curves are tested after {rounds} rounds, and called up to p {_levels(looks)}"
 
 
 def _levels(looks: Sequence[Look]) -> str:

@@ -32,14 +32,14 @@ def method(data: ReportData) -> tuple[str, ...]:
         "median of its iterations. A ratio divides a launch's value by the geometric mean of the "
         "baseline's launches of the same round; the ratio shown is the median over rounds.",
         f"{_intervals(data)} Faster or slower: the interval is outside the margin, which is "
-        f"{numbers.percent(data.margin)} or what the baseline typically differs from itself, if "
-        f"that is more. Equivalent: the interval is within {numbers.percent(data.margin)}. "
+        f"{numbers.percent(data.margin)}, or as much as the baseline typically differs from itself "
+        f"if that is more. Equivalent: the interval is within {numbers.percent(data.margin)}. "
         "Everything else is inconclusive, and so is everything with fewer than "
         f"{MIN_ROUNDS} rounds.",
-        "A whole curve is equivalent if its pooled interval is within that margin, and bounds "
-        "that hold for all sizes at once within twice it. "
-        "A whole curve is called by a joint test over its sizes (sign flips, largest |T|), "
-        f"because sizes are correlated and wins clump. {BETTER}",
+        "A whole curve is equivalent if its pooled interval is within that margin and no size may "
+        "differ by more than twice the margin, by bounds that hold for all sizes at once. "
+        "It is called faster or slower by a joint test over its sizes (sign flips, largest |T|), "
+        f"because a launch that is slow is slow at many sizes. {BETTER}",
     )
 
 
@@ -59,8 +59,8 @@ def _end(data: ReportData) -> str:
     if len(planned) > 1:
         text = (
             f"after {', '.join(planned)} rounds its curves are tested, and a configuration ends "
-            "where all of its curves are called. The ratio of a curve that was called early is "
-            "too far from 1, as it was called for being far from it."
+            "where all of its curves are called. A curve that was called early "
+            "shows a ratio farther from 1 than the true one, because being far from 1 ended it."
         )
     if added:
         text += f" It was extended to {', '.join(added)} rounds."

@@ -21,13 +21,13 @@ SHADES_ASCII = ".-+*#"
 FIGURES = 8  # nodes up to which the terminal has numbers rather than shades; parts shown
 MOST = 64  # nodes that a line of shades has room for
 NAME, COLUMNS = 12, 80
-NOBODY = "no node and no link is slow time after time"
+NOBODY = "no node and no link is slow again and again"
 APART = (
     "nodes of different jobs never met: each is compared with those of its own job alone, and none "
-    "is slow time after time"
+    "is slow again and again"
 )
 TWO = "two nodes have one link, so nothing says which of them is slow: name three or more"
-ONCE = "measured once, which names nobody: what is slow has to be slow again"
+ONCE = "measured once: a node or a link is named only where it is slow in several rounds"
 
 
 def matrices(data: ReportData) -> tuple[PairMatrix, ...]:
