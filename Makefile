@@ -61,8 +61,8 @@ lint: $(VENV)/.dev $(VENV)/.package ## formatting, ruff, mypy, import order
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo >$(VENV)/.imports || { cat $(VENV)/.imports; exit 1; }
 
-pictures: $(VENV)/.dev ## README's picture anew, from the stored campaign of the tests
-	@$(VENV)/bin/python tools/picture.py
+pictures: $(VENV)/.dev $(OWN) ## the pictures of README and docs anew, from what is stored; needs chromium
+	@$(VENV)/bin/python -m tools.picture
 
 docs: export PIP_CACHE_DIR := $(TEST_CACHE)/pip
 docs: $(VENV)/.runtime ## the documentation as pages, into build/docs; warnings and dead links are errors
