@@ -287,7 +287,7 @@ def test_the_answer_has_a_line_for_each_kind_of_row_below_its_table() -> None:
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     (native,) = (line for line in lines if "native" in line)
-    assert native.startswith("mpich@5.0.1/ofi-tcp and 2 more: native (this machine's MPI")
+    assert shows(native, "mpich@5.0.1/ofi-tcp and 2 more: native (this machine's MPI")
     assert lines.index(native) > next(n for n, line in enumerate(lines) if line.startswith("1x2"))
 
 
