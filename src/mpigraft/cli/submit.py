@@ -13,7 +13,7 @@ import typer
 
 from mpigraft.cli.common import flag, option, out, program, store_of, tell, tell_unread
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import did_you_mean
+from mpigraft.core.text import columns, did_you_mean, fold
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
@@ -129,7 +129,7 @@ def command(
     if dry_run:
         refuse_unwritable(store.folder)
         _print_scripts(scripts, len(shares))
-        out(f"# {_cost(record, len(scripts))}; the first job to start plans the launches")
+        _comment(f"{_cost(record, len(scripts))}; the first job to start plans the launches")
         return
     _print_jobs(record, submit_jobs(store, record, links, plan), len(shares))
 
@@ -206,10 +206,16 @@ def _links(
 def _print_scripts(scripts: list[str], shares: int) -> None:
     out(scripts[0])
     if shares > 1:
-        out(f"# and {shares - 1} more, each with a --share and an output file of its own")
+        _comment(f"and {shares - 1} more, each with a --share and an output file of its own")
     if later := len(scripts) // shares - 1:
         each = " for each" if shares > 1 else ""
-        out(f"# then {later}{each}, one after the other: each starts when the one before has ended")
+        text = f"then {later}{each}, one after the other"
+        _comment(f"{text}: each starts when the one before has ended")
+
+
+def _comment(text: str) -> None:
+    for line in fold(text, rest=0, width=columns() - 2):
+        out(f"# {line}")
 
 
 def _print_jobs(record: SubmissionRecord, jobs: list[JobRecord], shares: int) -> None:

@@ -63,7 +63,8 @@ def stored_plans_lines(plans: Sequence[GraftFolder], disk: int) -> Iterator[str]
     yield from _rows(plans)
     yield ""
     number = counted(len(plans), "plan")
-    yield f"{number}, {mebibytes(disk)} on disk; copies that plans share are stored once"
+    text = f"{number}, {mebibytes(disk)} on disk; copies that plans share are stored once"
+    yield from fold(text)
 
 
 def pruned_lines(done: Pruned, days: float, *, dry: bool) -> Iterator[str]:
@@ -80,7 +81,7 @@ def pruned_lines(done: Pruned, days: float, *, dry: bool) -> Iterator[str]:
 
 
 def _rows(plans: Sequence[GraftFolder]) -> Iterator[str]:
-    rows = []
+    rows, whats = [], ["what"]
     for one in plans:
         used = "now" if one.jobs else _age(one.used)
         what = "of another version of mpigraft"
@@ -89,9 +90,11 @@ def _rows(plans: Sequence[GraftFolder]) -> Iterator[str]:
             named = f"{join_some(programs, 1)} of " if programs else ""
             mpi = f"{plan.mpi} under " if plan.mpi else ""
             what = printable(f"{mpi}{named}{plan.guest.name}, {plan.engine}")
-        rows.append((one.key[:12], _age(one.made), used, mebibytes(one.size), what))
-    heads = ("plan", "made", "used", "size", "what")
-    yield from list_rows(heads, rows, right=("made", "used", "size"))
+        whats.append(what)
+        rows.append((one.key[:12], _age(one.made), used, mebibytes(one.size)))
+    lines = list_rows(("plan", "made", "used", "size"), rows, right=("made", "used", "size"))
+    for line, what in zip(lines, whats, strict=True):
+        yield from fold(what, f"{line}  ", len(line) + 2)
 
 
 def _age(then: float) -> str:

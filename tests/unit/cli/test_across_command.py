@@ -69,6 +69,13 @@ def test_two_campaigns_have_one_screen(
     assert shows(lines[-1], "--full")
 
 
+def test_undecided_curves_are_said_once(run: Run, tmp_path: Path) -> None:
+    keep(Store(tmp_path / "store"), campaign(1, spread=0.5), campaign(2, spread=0.5))
+    out = run("compare", "night1", "night2").out
+    assert out.count("No curve") == 1
+    assert shows(out, "No curve is decided", "0 of 2 curves")
+
+
 @pytest.mark.usefixtures("store")
 def test_a_slower_campaign_fails_a_pipeline(run: Run) -> None:
     ended = run("compare", identity(1), identity(3)[:8], "--fail-on", "slower")

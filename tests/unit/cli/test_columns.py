@@ -1,4 +1,4 @@
-"""Nothing that a command prints of kept results is wider than COLUMNS, in a pipe too."""
+"""Nothing that a command prints is wider than COLUMNS, in a pipe too."""
 
 from __future__ import annotations
 
@@ -65,3 +65,8 @@ def test_campaigns_over_time(words: str, narrow: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", PROFILES, ids=lambda path: path.name)
 def test_profiles(file: Path, flags: tuple[str, ...], narrow: Run) -> None:
     narrow("profile", "--show", file, *flags)
+
+
+@pytest.mark.parametrize("words", ["layout 2x8", "layout 1x2", "get --list", "plan --list", "case"])
+def test_this_machine(words: str, narrow: Run) -> None:
+    narrow(*words.split())
