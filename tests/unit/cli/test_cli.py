@@ -261,7 +261,7 @@ def test_the_help_of_bench_says_what_is_measured() -> None:
     first = [key.removeprefix("native:") for key in benchmarks.QUICK_BENCHMARKS]
     most = campaign.QUICK_ROUNDS + campaign.QUICK_SPARE_ROUNDS
     rounds = f"{campaign.QUICK_ROUNDS} to {most} rounds"
-    look = f"{rounds} of {', '.join(first[:-1])} and {first[-1]}, to"
+    look = f"{rounds} of {', '.join(first)}, to"
     assert shows(text, f"{look} {times.QUICK_MAX_SIZE >> 20} MiB")
     assert shows(text, f"with --quick {campaign.QUICK_BUDGET_MS:g}")
     assert shows(text, campaign.DEFAULT_ROUNDS, f"--quick {campaign.QUICK_ROUNDS}")
