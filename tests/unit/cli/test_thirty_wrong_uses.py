@@ -25,6 +25,7 @@ from tests.builders.commands import Ended
 from tests.builders.configuration import a_machine
 from tests.builders.elf import compiled, program
 from tests.builders.forged import command, honest_store
+from tests.builders.messages import matches
 from tests.builders.probes import install
 from tests.builders.stacks import CALLS, StackFiles
 from tests.builders.stacks import MPI as SONAME
@@ -287,3 +288,10 @@ def test_wrong_uses_of(name: str, here: Path) -> None:
 
 def test_every_command_has_a_right_line() -> None:
     assert RIGHT.keys() == dict(commands()).keys()
+
+
+def test_a_program_that_may_not_be_executed_is_no_missing_one(here: Path) -> None:
+    for name in ("camp.toml", "folder", "nothere"):
+        ended = command("run", "-n", "1", "--dry-run", "--", f"./{name}")
+        code = "program-missing" if name == "nothere" else "program-not-executable"
+        assert matches(ended.err, code, program=f"./{name}")

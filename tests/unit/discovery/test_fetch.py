@@ -204,19 +204,23 @@ def test_get_takes_several_mpis(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     added: list[Path] = []
-    monkeypatch.setattr("mpigraft.discovery.fetch_mpi", lambda family, *_: Path("/x") / family)
+    monkeypatch.setattr(
+        "mpigraft.discovery.fetch_mpi", lambda family, of, *_: Path(f"/x/{family}-{of or ''}")
+    )
     monkeypatch.setattr("mpigraft.discovery.fetch_openmp", lambda prefix, *_: added.append(prefix))
     with pytest.raises(SystemExit) as ended:
-        main(["get", "intel", "mpich", "intel", "--openmp"])
+        main(["get", "intel", "mpich@5.0.2", "intel", "mpich", "--openmp"])
     assert ended.value.code == 0
-    assert capsys.readouterr().out.split() == ["/x/intel", "/x/mpich"]
-    assert added == [Path("/x/intel")]
+    assert capsys.readouterr().out.split() == ["/x/intel-", "/x/mpich-5.0.2", "/x/mpich-"]
+    assert added == [Path("/x/intel-")]
 
 
 @pytest.mark.parametrize(
     ("words", "code"),
     [
         ("openmpi openmp", "family-unknown"),
+        ("openmpi mpich@", "family-unknown"),
+        ("openmpi@5.0.11 --version 5.0.11", "version-of-several"),
         ("openmpi mpich --version 5.0.2", "version-of-several"),
         ("openmpi mpich --openmp", "openmp-of-intel"),
     ],

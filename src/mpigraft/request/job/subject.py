@@ -164,6 +164,8 @@ def folders_of_job(
 
 def program_of(word: str, environ: Mapping[str, str]) -> Path:
     path = shutil.which(word, path=environ.get("PATH", os.defpath))
+    if path is None and "/" in word and Path(word).exists():
+        raise UsageError.of("program-not-executable", program=word)
     if path is None:
         raise UsageError.of("program-missing", program=word)
     return Path(path).absolute()
