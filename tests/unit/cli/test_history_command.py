@@ -75,6 +75,9 @@ def test_a_slower_line_fails_a_pipeline_until_it_is_accepted(run: Run, store: St
     assert run("history", "--accept", "night10").code == 0
     assert [name for _, name in store.accepted()] == [identity(10)]
     assert run("history", "--fail-on", "slower").code == 0
+    out = run("history").out
+    assert shows(out, "No line is slower now")
+    assert not {"▲", "▼"} & {*out}
 
 
 def test_a_history_too_short_to_judge_is_no_pass(run: Run, tmp_path: Path) -> None:

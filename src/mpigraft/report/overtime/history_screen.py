@@ -32,7 +32,7 @@ def history_screen(data: History, width: int, signs: Signs, bars: str) -> Screen
     if slower:
         answer = f"Slower now: {len(slower)} of {every}."
     elif any(line.judged for line in data.lines):
-        answer = f"No line is slower now, of {every}."
+        answer = f"No line is slower now ({every})."
     else:
         most = max(len(line.points) for line in data.lines)
         answer = f"Too few campaigns to judge: a line needs 4, the longest of {every} has {most}."
@@ -112,7 +112,8 @@ def _row(
         yield [(f"{name:{wide}}{last:>{2 * VALUE}}{ONE}", "")]
         return
     change = words.factor(math.exp(points[-1].level - points[0].level), line.better, line.unit)
-    verdict = Verdict.SLOWER if data.slower_since(line) else Verdict.FASTER if line.shifts else None
+    better = bool(line.shifts) and not line.shifts[-1].slower
+    verdict = Verdict.SLOWER if data.slower_since(line) else Verdict.FASTER if better else None
     sign = signs[verdict] if verdict else " "
     style = STYLES[verdict] if verdict else ""
     yield [
