@@ -61,7 +61,9 @@ def test_another_baseline_changes_ratios_and_takes_verdicts_away(browser: Browse
     assert "without intervals and verdicts" in note
     assert f"mpigraft report --baseline '{OTHER}'" in note
     draw_all(browser)
-    assert browser.ask("document.querySelectorAll('.v-faster, .v-slower').length") == 0
+    marked = "document.querySelectorAll('figure:not([hidden]) :is(.v-faster, .v-slower)').length"
+    assert browser.ask(marked) == 0
+    assert browser.ask("document.querySelector('.forest').closest('figure').hidden")
     matrix = "document.querySelector('.matrix')"
     browser.ask(f"{matrix}.scrollIntoView()")
     browser.until(f"{matrix}.tBodies[0].rows[0].dataset.against === '{OTHER}'")

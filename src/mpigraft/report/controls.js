@@ -8,7 +8,7 @@ const Controls = (() => {
 
   // ---- the table at a glance, against another baseline
 
-  const glance = document.querySelector("table.glance");
+  const [glance, forest] = ["table.glance", "table.forest"].map((one) => document.querySelector(one));
   const kept = glance && [...glance.tBodies[0].rows].map((row) => ({ row, name: row.dataset.name, html: [...row.cells].map((c) => [c.className, c.innerHTML]) }));
 
   // The mean ratio on each layout, over the sizes that all layouts and configurations of a card have.
@@ -35,6 +35,10 @@ const Controls = (() => {
           td.innerHTML = name === state.baseline ? "1" : ratios.length ? `${Charts.factor(Charts.geometric(ratios), lower, unit)}<small>${ends || Charts.times(ratios[0])}</small>${note}` : "";
         }
       });
+    }
+    if (forest) {
+      forest.closest("figure").hidden = state.baseline !== data.baseline; // its intervals are known against that alone
+      for (const row of forest.tBodies[0].rows) row.hidden = state.hidden.has(row.dataset.name);
     }
     const note = at("against");
     note.hidden = state.baseline === data.baseline;

@@ -18,7 +18,15 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
-from mpigraft.report.html import benchmarks, controls, evidence, overview, provenance, winners
+from mpigraft.report.html import (
+    benchmarks,
+    controls,
+    evidence,
+    forest,
+    overview,
+    provenance,
+    winners,
+)
 from mpigraft.report.html.document import header, main, nav, render_document, section
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
@@ -184,6 +192,7 @@ def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
     if not every and own:
         return [*own, *([whole] if absent else [])]
     parts = (
+        forest.forest(every, baseline),
         _legend(data),
         whole,
         controls.controls(data, every),

@@ -1,0 +1,137 @@
+"""The picture below the headline: each configuration's speed against the baseline's, over all
+sizes, with its interval, one column for each benchmark. To the right is faster, for latencies and
+bandwidths alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mpigraft.core.model import Better, CellGroup, Verdict
+from mpigraft.report.markup import Html, el, hidden, scrolling
+from mpigraft.report.scaling import Card
+
+WIDTH, HEIGHT, EDGE, LABEL = 190, 20, 8, 60  # of a cell, its free ends and a label, in pixels
+ROWS = 24  # more are a wall, which the table below shows as well
+COLUMNS = 6
+LEAST = 1.25  # factor that an axis shows at both sides, where nothing differs more
+STEPS = (1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100, 1e3, 1e4, 1e6, 1e9)  # of its ticks
+INTERVALS = " Lines are 95 % intervals; a filled dot has a verdict, as in the table below."
+CLASSES = {
+    Verdict.FASTER: "v-faster",
+    Verdict.SLOWER: "v-slower",
+    Verdict.EQUIVALENT: "v-equal",
+    Verdict.INCONCLUSIVE: "v-open",
+}
+
+
+def forest(cards: tuple[Card, ...], baseline: str) -> Html | None:
+    """Draw the curves of a campaign with one layout; None where it would not be one picture:
+    several layouts, more rows or columns than fit, and quantities that are no speeds."""
+    rows = _rows(cards)
+    several = any(len(card.sections) > 1 or card.unit == "%" for card in cards)
+    if several or not 0 < len(rows) <= ROWS or len(cards) > COLUMNS:
+        return None
+    ends = [end for row in rows.values() for group, card in row for end in _speeds(group, card)]
+    axis = Axis(min(1 / LEAST, *ends), max(LEAST, *ends))
+    lines = (
+        el(
+            "tr",
+            el("th", name, scope="row"),
+            *(_cell(row, card, axis) for card in cards),
+            data_name=name,
+        )
+        for name, row in rows.items()
+    )
+    known = any(group.pooled_low is not None for row in rows.values() for group, _ in row)
+    caption = (
+        f"Speed against {baseline} over all sizes; to the right is faster." + INTERVALS * known
+    )
+    head = el(
+        "tr", el("th", hidden("configuration"), scope="col"), *(_head(c, axis) for c in cards)
+    )
+    drawn = el("table", el("thead", head), el("tbody", *lines), class_="forest")
+    return el("figure", scrolling(drawn), el("figcaption", caption))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """From the slowest speed to the fastest, as ratios to the baseline's, on a log scale."""
+
+    low: float
+    high: float
+
+    def x(self, speed: float) -> float:
+        part = math.log(speed / self.low) / math.log(self.high / self.low)
+        return EDGE + (WIDTH - 2 * EDGE) * part
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """1, and the last round number at each side, where its label has room."""
+        slow = max((step for step in STEPS if step <= 1 / self.low), default=1.0)
+        fast = max((step for step in STEPS if step <= self.high), default=1.0)
+        sides = ((1 / slow, f"{slow:g}x slower"), (fast, f"{fast:g}x faster"))
+        free = [(at, text) for at, text in sides if abs(self.x(at) - self.x(1)) >= LABEL]
+        return [(1.0, "1"), *free]
+
+
+Row = list[tuple[CellGroup, Card]]
+
+
+def _rows(cards: tuple[Card, ...]) -> dict[str, Row]:
+    """Give the curves of each configuration, fastest first by their mean speed."""
+    rows: dict[str, Row] = {}
+    for card in cards:
+        for group in card.sections[0].groups:
+            if 0 < group.pooled < math.inf:
+                rows.setdefault(group.configuration, []).append((group, card))
+
+    def speed(row: Row) -> float:
+        return sum(math.log(_speeds(*one)[0]) for one in row) / len(row)
+
+    return dict(sorted(rows.items(), key=lambda item: (-speed(item[1]), item[0])))
+
+
+def _speeds(group: CellGroup, card: Card) -> list[float]:
+    """Return how fast it is against the baseline, and the ends of that interval if there is one."""
+    ends = (group.pooled, group.pooled_low, group.pooled_high)
+    ratios = [end for end in ends if end is not None and 0 < end < math.inf]
+    return [one if card.better is Better.HIGHER else 1 / one for one in ratios]
+
+
+def _svg(*children: object) -> Html:
+    size = {"width": WIDTH, "height": HEIGHT, "viewBox": f"0 0 {WIDTH} {HEIGHT}"}
+    return el("svg", *children, **size, aria_hidden="true")
+
+
+def _head(card: Card, axis: Axis) -> Html:
+    texts = []
+    for speed, text in axis.ticks:
+        half = LABEL / 2 if len(text) > 1 else 0  # a label ends within its column
+        x = min(max(axis.x(speed), half), WIDTH - half)
+        texts.append(el("text", text, x=f"{x:.1f}", y=12))
+    name = card.benchmark.partition(":")[2] or card.benchmark
+    return el("th", name, _svg(*texts), scope="col")
+
+
+def _cell(row: Row, card: Card, axis: Axis) -> Html:
+    marks = [_svg(*_mark(group, own, axis)) for group, own in row if own is card]
+    return el("td", *marks)
+
+
+def _mark(group: CellGroup, card: Card, axis: Axis) -> Iterator[Html]:
+    """Draw the ticks' lines, the interval, and the dot on them."""
+    for speed, _ in axis.ticks:
+        kind = "one" if speed == 1 else "grid"
+        yield _line(kind, axis.x(speed), axis.x(speed), 0, HEIGHT)
+    speed, *ends = _speeds(group, card)
+    middle = HEIGHT / 2
+    if len(ends) == 2:
+        yield _line("whisker", axis.x(min(ends)), axis.x(max(ends)), middle, middle)
+    kind = f"curve {CLASSES[group.curve]}"
+    yield el("circle", cx=f"{axis.x(speed):.1f}", cy=middle, r=4, class_=kind)
+
+
+def _line(kind: str, one: float, two: float, top: float, bottom: float) -> Html:
+    return el("line", x1=f"{one:.1f}", x2=f"{two:.1f}", y1=top, y2=bottom, class_=kind)
