@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from mpigraft.bench.submission import SubmissionStatus as SubmissionStatus
     from mpigraft.bench.submission import agreed_campaign as agreed_campaign
     from mpigraft.bench.submission import extend_submission as extend_submission
+    from mpigraft.bench.submission import foresee_campaign as foresee_campaign
+    from mpigraft.bench.submission import idle_layouts as idle_layouts
     from mpigraft.bench.submission import network_options as network_options
     from mpigraft.bench.submission import parse_duration as parse_duration
     from mpigraft.bench.submission import plan_submission as plan_submission
+    from mpigraft.bench.submission import planned_of as planned_of
     from mpigraft.bench.submission import share_done as share_done
     from mpigraft.bench.submission import share_job as share_job
     from mpigraft.bench.submission import submission_status as submission_status

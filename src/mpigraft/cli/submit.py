@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,13 +14,15 @@ import typer
 
 from mpigraft.cli.common import flag, option, out, program, store_of, tell, tell_unread
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import columns, did_you_mean, fold
+from mpigraft.core.numbers import counted
+from mpigraft.core.text import columns, did_you_mean, fold, join_some
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
     from mpigraft.store import Store
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": False}
+IDLE = 4  # layouts that leave nodes idle and are named
 MOST = 100  # jobs of one chain; sites allow a user about as many in the queue
 PASSED_ON = ("MPIGRAFT_HOME", "CONTAINERS_CONF")  # a scheduler may start jobs in a bare environment
 
@@ -129,7 +132,9 @@ def command(
     if dry_run:
         refuse_unwritable(store.folder)
         _print_scripts(scripts, len(shares))
-        _comment(f"{_cost(record, len(scripts))}; the first job to start plans the launches")
+        _comment(_cost(record, len(scripts)))
+        for line in _forecast(store, record, base, len(links)):
+            _comment(line)
         return
     _print_jobs(record, submit_jobs(store, record, links, plan), len(shares))
 
@@ -213,6 +218,59 @@ def _print_scripts(scripts: list[str], shares: int) -> None:
         _comment(f"{text}: each starts when the one before has ended")
 
 
+def _forecast(
+    store: Store, record: SubmissionRecord, base: JobRequest, links: int
+) -> Iterator[str]:
+    """Foretell what the jobs do: which of their nodes idle, and what they launch, if nodes of their
+    partition were described. Raises what they would end with on such nodes."""
+    from mpigraft.bench import foresee_campaign, planned_of
+    from mpigraft.core.clock import utc_time
+    from mpigraft.graft import read_machine
+    from mpigraft.launch import kept_document
+    from mpigraft.report import submission_plan_lines
+
+    yield from _idle(record)
+    if planned_of(store, record.campaign) is not None:
+        made = counted(len(store.launches(record.campaign)), "launch")
+        yield f"its launches are planned; {made} made before now"
+        return
+    partition = base.partition or _named_partition(record.scheduler, base.extra)
+    path = kept_document(partition)
+    how = f"mpigraft discover --partition {partition or 'P'}"
+    try:
+        machine = read_machine(path) if path.is_file() else None
+    except UsageError as error:
+        yield f"{error.message}; write it again: {how}"
+        return
+    if machine is None or not partition:
+        yield f"the first job to start plans the launches on its nodes; to know them before: {how}"
+        return
+    seen = f"nodes of {partition} as described on {utc_time(path.stat().st_mtime)[:10]}"
+    try:
+        planned = foresee_campaign(record, machine)
+    except (MissingError, UsageError):
+        yield f"no plan for {seen}, with programs of this host; if nodes changed since: {how}"
+        raise
+    yield f"on {seen}:"
+    yield from submission_plan_lines(planned, record, links)
+
+
+def _idle(record: SubmissionRecord) -> Iterator[str]:
+    from mpigraft.bench import idle_layouts
+
+    nodes, idle = record.nodes, idle_layouts(record)
+    some = [f"{what} leaves {nodes - used} of {nodes} nodes idle" for what, used in idle]
+    if some:
+        yield join_some(some, IDLE, "; ")
+
+
+def _named_partition(scheduler: str, extra: Sequence[str]) -> str:
+    """Return the partition or queue that words for the scheduler name, the last of several."""
+    flag = r"--partition(?:=|\s+)|-p\s*" if scheduler == "slurm" else r"--queue(?:=|\s+)|-q\s*"
+    named: list[str] = re.findall(rf"(?:^|\s)(?:{flag})(\S+)", " ".join(extra))
+    return named[-1] if named else ""
+
+
 def _comment(text: str) -> None:
     for line in fold(text, rest=0, width=columns() - 2):
         out(f"# {line}")
@@ -222,12 +280,14 @@ def _print_jobs(record: SubmissionRecord, jobs: list[JobRecord], shares: int) ->
     links = [jobs[start : start + shares] for start in range(0, len(jobs), shares)]
     listed = "; then ".join(", ".join(job.job for job in link) for link in links)
     out(f"{record.name} ({record.campaign[:8]}): {record.scheduler} job {listed}")
+    for line in _idle(record):
+        tell(line)
     tell(f"{_cost(record, len(jobs))}; `mpigraft status {record.campaign[:8]}` shows its progress")
 
 
 def _cost(record: SubmissionRecord, jobs: int) -> str:
     """Say what jobs may cost at most: each ends as soon as its share is done."""
-    from mpigraft.core.numbers import counted, duration, node_hours
+    from mpigraft.core.numbers import duration, node_hours
 
     each = f" of {counted(record.nodes, 'node')} and {duration(record.limit_s)}"
     most = node_hours(jobs * record.limit_s, record.nodes)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mpigraft.launch.hosts.comparison import compare_nodes as compare_nodes
     from mpigraft.launch.hosts.partitions import discover_partition as discover_partition
     from mpigraft.launch.hosts.partitions import keep_document as keep_document
+    from mpigraft.launch.hosts.partitions import kept_document as kept_document
     from mpigraft.launch.hosts.partitions import node_differences as node_differences
     from mpigraft.launch.hosts.reachability import Nodes as Nodes
     from mpigraft.launch.launch_request import IN_GUEST as IN_GUEST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from mpigraft.bench import Campaign, Start, Step
-    from mpigraft.core.model import CampaignRecord, Configuration, Look
+    from mpigraft.core.model import CampaignRecord, Configuration, Look, SubmissionRecord
     from mpigraft.knowledge import ApplicationCase
 
 NAMED = 10  # benchmarks and layouts that a line names
+MOST_LINKS = 10  # jobs of a chain that are proposed; beyond it a longer time is
 WHYS = 6  # reasons for what is left out that have a line
 
 
@@ -83,14 +85,12 @@ def campaign_plan_screen(
     from mpigraft.bench import schedule_launches
 
     spec, count = planned.spec, len(schedule_launches(planned))
-    arms, baseline = counted(len(planned.configurations), "configuration"), planned.baseline.id
-    what = f"{arms} against {baseline}" if len(planned.configurations) > 1 else f"{baseline} alone"
     before = f", {made} of them before now" if made else ""
     took, but = _estimate(planned, count - made)
     names = [one.key.removeprefix("native:") for one in planned.benchmarks]
     layouts = join_some([layout.key for layout in planned.layouts], NAMED, ", ")
     answer = (
-        f"{counted(count, 'launch')}{before}: {what}, {_rounds(planned)}.",
+        f"{counted(count, 'launch')}{before}: {_compared(planned)}, {_rounds(planned)}.",
         f"About {took}; {but}.",
         f"Measured: {join_some(names, NAMED, ', ')}; {size(spec.min_size)} to "
         f"{size(spec.max_size)}; {'layout' if len(planned.layouts) == 1 else 'layouts'} {layouts}.",
@@ -102,6 +102,39 @@ def campaign_plan_screen(
         [(Level.INFO, printable(env.redact(line))) for line in findings],
         ["--full: every setting and command, what is left out, the order of launches"],
     )
+
+
+def submission_plan_lines(planned: Campaign, record: SubmissionRecord, links: int) -> Iterator[str]:
+    """Foretell what the jobs of a submission launch, whether `links` jobs of a share, one after the
+    other, have the time for it, and which of the transports that were named are left out."""
+    from mpigraft.bench import schedule_launches
+
+    spec, count = planned.spec, len(schedule_launches(planned))
+    count += count // spec.rounds * spec.spare_rounds
+    what = printable(env.redact(_compared(planned)))
+    yield f"{counted(count, 'launch')} at most: {what}, {_rounds(planned)}"
+    _, but = _estimate(planned, count)
+    launches_s = planned.launch_s * math.ceil(count / record.shares)
+    proofs_s = planned.launch_s * len(planned.configurations) * len(planned.layouts)
+    all_s, limit_s = launches_s + links * proofs_s, links * record.limit_s
+    each = " for each share" if record.shares > 1 else ""
+    if all_s <= limit_s:
+        yield f"about {duration(all_s)} of {duration(limit_s)}{each}; {but}"
+    else:
+        spare_s = record.limit_s - proofs_s  # each job proves transports on its own nodes
+        enough = math.ceil(launches_s / spare_s) if spare_s > 0 else 0
+        minutes = math.ceil(all_s / 60)
+        fix = f"--chain {enough}" if 0 < enough <= MOST_LINKS else f"--time {minutes}m"
+        yield f"about {duration(all_s)}{each}, more than {duration(limit_s)}: use {fix}; {but}"
+    if spec.transport:
+        yield from (printable(env.redact(line)) for line in _left_out(planned.skipped))
+    elif planned.skipped:
+        yield f"left out there: {counted(len(planned.skipped), 'configuration')}"
+
+
+def _compared(planned: Campaign) -> str:
+    arms, baseline = counted(len(planned.configurations), "configuration"), planned.baseline.id
+    return f"{arms} against {baseline}" if len(planned.configurations) > 1 else f"{baseline} alone"
 
 
 def _rounds(planned: Campaign) -> str:

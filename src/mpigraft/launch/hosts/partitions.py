@@ -78,12 +78,17 @@ def _without_address(row: Any) -> Any:
     return {k: v for k, v in row.items() if k != "address"} if isinstance(row, dict) else row
 
 
+def kept_document(name: str) -> Path:
+    """Return where the document of a partition is kept; it need not be there."""
+    file = f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'default'}.json"
+    return cache.folders().data / "machines" / file
+
+
 def keep_document(name: str, document: str) -> Path:
     """Write the document of a partition where later commands and people find it."""
-    folder = cache.folders().data / "machines"
-    path = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name) or 'default'}.json"
+    path = kept_document(name)
     try:
-        make_folder(folder)
+        make_folder(path.parent)
         write_whole(path, document.encode())
     except OSError as error:
         raise MissingError.of("file-unwritable", path=path, reason=error.strerror) from error
