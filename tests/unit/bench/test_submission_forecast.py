@@ -37,11 +37,11 @@ def test_layouts_that_leave_nodes_of_a_job_idle_are_named(
     for words in (("--dry-run",), ()):
         told = forecast(capsys, site, "--nodes", 8, *words)
         assert shows(told, "layout 1x2 leaves 7 of 8 nodes idle", "layout 2x2 leaves 6 of 8")
-        assert "layout 8x1" not in told
+        assert not shows(told, "layout 8x1")
     (site / "night.toml").write_text("ranks_per_node = [2]\nnodes = [4]\n")
-    assert "nodes = 4 leaves 4 of 8" in forecast(capsys, site, "--nodes", 8, "--dry-run")
+    assert shows(forecast(capsys, site, "--nodes", 8, "--dry-run"), "nodes = 4", "4 of 8")
     (site / "night.toml").write_text("ranks_per_node = [2]\n")
-    assert "idle" not in forecast(capsys, site, "--nodes", 8, "--dry-run")
+    assert not shows(forecast(capsys, site, "--nodes", 8, "--dry-run"), "idle")
 
 
 def test_launches_are_foretold_for_nodes_that_were_described(
@@ -63,7 +63,7 @@ def test_launches_are_foretold_for_nodes_that_were_described(
     enough = re.search(r"more than 60 s: use --chain (\d+);", spare)
     assert enough is not None
     chained = forecast(capsys, site, *dry, "--time", "1m", "--chain", enough[1])
-    assert "more than" not in chained
+    assert not shows(chained, "more than")
     fewer = forecast(capsys, site, *dry, "--time", "1m", "--chain", int(enough[1]) - 1)
     assert shows(fewer, f"use --chain {enough[1]}")
 
@@ -77,7 +77,8 @@ def test_what_described_nodes_cannot_run_is_refused_with_the_reason(
     told = forecast(capsys, site, *dry, code=3)
     assert shows(told, "no plan for nodes of std as described")
     assert shows(told, "openmpi@5.0.11/ofi-cxi", "no /dev/cxi")
-    assert all(word in told for word in ("#SBATCH", "[transport-none]"))
+    assert shows(told, "#SBATCH")
+    assert shows(told, "transport-none")
     kept_document("std").write_text("{}")
     again = "write it again: mpigraft discover --partition std"
     assert shows(forecast(capsys, site, *dry), "std.json", again)
