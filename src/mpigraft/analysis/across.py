@@ -21,6 +21,7 @@ from mpigraft.core.model import (
     Measured,
     layout_order,
 )
+from mpigraft.core.text import did_you_mean
 
 
 def swap_arms(what: str, side: Measured) -> Measured:
@@ -77,8 +78,9 @@ def swap_option(option: str, side: Measured) -> Measured:
     named = sorted({value for value, _ in split.values() if value})
     if not named:
         known = sorted({name for key in keys for name, _ in Benchmark.parse(key).options})
-        choices = ", ".join(("configurations", "layouts", *known))
-        raise UsageError.of("across-unknown", across=option, choices=choices)
+        choices = ("configurations", "layouts", *known)
+        near = did_you_mean(option, choices)
+        raise UsageError.of("across-unknown", across=option, near=near, choices=", ".join(choices))
     if len(named) < 2:
         raise MissingError.of("option-one-value", name=campaign.name, option=option, value=named[0])
     labels = labels_of(side.configurations, side.values)

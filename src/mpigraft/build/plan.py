@@ -176,8 +176,9 @@ def _compiler(name: str, table: PlanTable) -> Compiler:
     for compiler in table.compilers:
         if name in (compiler.id, compiler.cc):
             return compiler
-    known = ", ".join(compiler.id for compiler in table.compilers)
-    raise UsageError.of("compiler-unknown", name=name, known=known)
+    known = [compiler.id for compiler in table.compilers]
+    near = did_you_mean(name, known)
+    raise UsageError.of("compiler-unknown", name=name, near=near, known=", ".join(known))
 
 
 def _compiler_for(compiler: Compiler, host: BuildHost) -> Compiler:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mpigraft.cli.common import chosen_mpis, console, examine_machine, out, tell
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.numbers import duration
+from mpigraft.core.text import did_you_mean
 from mpigraft.report import (
     own_mpi_line,
     print_screen,
@@ -87,7 +88,8 @@ def _report_injected(
 def read_part(text: str) -> str:
     """Read --replace of an override: libfabric, ucx, or empty for the MPI. Raises UsageError."""
     if text not in PARTS:
-        raise UsageError.of("part-unknown", replace=text, parts=", ".join(PARTS))
+        near, parts = did_you_mean(text, PARTS), ", ".join(PARTS)
+        raise UsageError.of("part-unknown", replace=text, near=near, parts=parts)
     return "" if text == PARTS[0] else text
 
 

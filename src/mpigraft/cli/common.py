@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import columns, terminal_safe
+from mpigraft.core.text import columns, did_you_mean, terminal_safe
 
 if TYPE_CHECKING:
     from mpigraft.cli.console import Console
@@ -113,16 +113,24 @@ def lacking_module(error: ImportError) -> MissingError:
 def chosen_form(form: str, as_json: bool, forms: Sequence[str]) -> str:
     """Return what --as or --json asks for. Raises UsageError for a form that is none of `forms`."""
     if form not in forms:
-        raise UsageError.of("form-unknown", form=form, forms=", ".join(forms))
+        near = did_you_mean(form, forms)
+        raise UsageError.of("form-unknown", form=form, near=near, forms=", ".join(forms))
     return "json" if as_json else form
+
+
+def refuse_unknown_gate(word: str | None, gates: Sequence[str]) -> None:
+    """Refuse what --fail-on is given, if it is none of `gates`. Raises UsageError."""
+    if word not in (None, *gates):
+        near = did_you_mean(word or "", gates)
+        raise UsageError.of("fail-on-unknown", fail_on=word, near=near, gates=" or ".join(gates))
 
 
 def refuse_unknown_engine(name: str) -> None:
     """Refuse an engine that nobody knows, also where no guest needs one. Raises UsageError."""
-    from mpigraft.graft import ENGINES
+    from mpigraft.graft import engine_named
 
-    if name and name not in ENGINES:
-        raise UsageError.of("engine-unknown", name=name, engines=", ".join(ENGINES))
+    if name:
+        engine_named(name)
 
 
 def guest_and_words(

@@ -98,8 +98,7 @@ def command(
             raise UsageError.of("compare-profiles", path=path)
     if json and markdown:
         raise UsageError.of("formats-exclude")
-    if fail_on not in (None, *GATES):
-        raise UsageError.of("fail-on-unknown", fail_on=fail_on, gates=" or ".join(GATES))
+    common.refuse_unknown_gate(fail_on, GATES)
     if new:
         if baseline or across != "configurations":
             raise UsageError.of("campaigns-two-exclude")

@@ -68,7 +68,9 @@ def command(
         raise UsageError.of("wheels-no-folder", folder=wheels)
     if as_json and not listed:
         raise UsageError.of("get-json")
-    if bool(wanted) == listed:
+    if wanted and listed:
+        raise UsageError.of("get-list-alone", families=" ".join(wanted))
+    if not wanted and not listed:
         raise UsageError.of("get-what", families=", ".join(MPI_OFFERS))
     if listed:
         _list(wheels, as_json=as_json)

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from mpigraft.cli import common
-from mpigraft.cli.common import Json, option, out, store_of, tell
-from mpigraft.core.errors import UsageError
+from mpigraft.cli.common import Json, option, out, refuse_unknown_gate, store_of, tell
 from mpigraft.core.text import printable
 
 GATES = ("slower",)
@@ -53,8 +52,7 @@ def command(
     from mpigraft.cli.report import check, write
     from mpigraft.report import History, render_history
 
-    if fail_on not in (None, *GATES):
-        raise UsageError.of("fail-on-unknown", fail_on=fail_on, gates=" or ".join(GATES))
+    refuse_unknown_gate(fail_on, GATES)
     for path in filter(None, (output, junit)):
         check(path)
     store = store_of(ctx)

@@ -20,6 +20,7 @@ from mpigraft.cli.common import (
     tell_step,
 )
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
+from mpigraft.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding, Machine
@@ -49,7 +50,8 @@ def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "ru
 
     one, given = asked.value, asked.given
     if one.stdin not in STDIN:
-        raise UsageError.of("stdin-unknown", stdin=one.stdin, known=", ".join(STDIN))
+        near, known = did_you_mean(one.stdin, STDIN), ", ".join(STDIN)
+        raise UsageError.of("stdin-unknown", stdin=one.stdin, near=near, known=known)
     refuse_unknown_engine(one.engine)
     replaced_part(one.replace)
     if "ranks" in given:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from mpigraft.cli.common import Json, console, option, out, tell
 from mpigraft.cli.options import row_of, takes_request
 from mpigraft.core.errors import MpigraftError, UsageError
-from mpigraft.core.text import columns
+from mpigraft.core.text import columns, did_you_mean
 from mpigraft.report import (
     variable_blocks,
     variable_differences,
@@ -88,6 +88,9 @@ def command(
         shown = variable_summary if filter_ is None else variable_blocks
         text = "\n\n".join("\n".join(shown(answer, width)) for answer in chosen)
     out(redact(text))
+    found = any(answer.entries for answer in chosen)
+    if filter_ and not found and (near := did_you_mean(filter_, words_of(answers))):
+        tell(f"mpigraft: no variable has {filter_!r}: {near.rstrip()}")
 
 
 # ------------------------------------------------------------------ asking
@@ -137,6 +140,13 @@ def _answer(machine: Machine, mpi: MpiInstall, spec: RunSpec, build: str) -> Ans
     program = choose_tool(VARS, mpi, machine.cpu.architecture, build)
     answer = answer_variables(mpi, rows, variable_asker(program, mpi, os.environ))
     return replace(answer, findings=(*dropped, *answer.findings))
+
+
+def words_of(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield what a person may look for: names, their parts, and categories."""
+    for one in (entry.variable for answer in answers for entry in answer.entries):
+        for name in (one.name, *one.categories):
+            yield from (name, *name.split("_"))
 
 
 def matching(entries: Sequence[VariableEntry], text: str) -> Iterator[VariableEntry]:

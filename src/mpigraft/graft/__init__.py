@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mpigraft.graft.engines.options import options_by_engine as options_by_engine
     from mpigraft.graft.engines.registry import DEFAULT_ENGINES as DEFAULT_ENGINES
     from mpigraft.graft.engines.registry import ENGINES as ENGINES
+    from mpigraft.graft.engines.registry import engine_named as engine_named
     from mpigraft.graft.engines.registry import engine_words as engine_words
     from mpigraft.graft.engines.registry import find_engine as find_engine
     from mpigraft.graft.engines.registry import same_paths_inside as same_paths_inside

@@ -20,6 +20,7 @@ from mpigraft.core.model import (
     Scope,
     cores_of,
 )
+from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers.hardware import in_order
@@ -50,7 +51,8 @@ def render_launchers(
     """Render the command line of each launcher. Raises UsageError for an unknown one."""
     for kind in kinds:
         if kind not in LAUNCHERS:
-            raise UsageError.of("launcher-unknown", name=kind, known=", ".join(LAUNCHERS))
+            near, known = did_you_mean(kind, LAUNCHERS), ", ".join(LAUNCHERS)
+            raise UsageError.of("launcher-unknown", name=kind, near=near, known=known)
         for mpi in _mpis(kind, machine):
             yield _render(kind, mpi, machine, layout, placement, allocation)
 

@@ -32,7 +32,7 @@ from typing import Any
 from mpigraft.core import file_dependencies
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import MAX_TOML
-from mpigraft.core.text import printable
+from mpigraft.core.text import did_you_mean, printable
 from mpigraft.request.job.spec import RunSpec
 from mpigraft.request.options import (
     COMMAND_LINE,
@@ -197,7 +197,10 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
         if name not in TABLES or not isinstance(part, dict):
             line = begins[name] if isinstance(part, dict) else line_of(name, text)
             known = ", ".join(f"[{table}]" for table in TABLES)
-            raise UsageError.of("site-key-unknown", path=path, line=line, name=name, known=known)
+            near = "" if name in TABLES else did_you_mean(name, TABLES)
+            raise UsageError.of(
+                "site-key-unknown", path=path, line=line, name=name, near=near, known=known
+            )
     values: dict[str, object] = {}
     lines: dict[str, str] = {}
     for key, value in table.get("run", {}).items():
@@ -254,7 +257,8 @@ def _fixed(key: str, value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise UsageError.of("site-fixed-invalid", where=where)
     if unknown := [word for word in value if word not in KEYS]:
+        near, known = did_you_mean(unknown[0], KEYS), ", ".join(KEYS)
         raise UsageError.of(
-            "site-fixed-unknown", where=where, unknown=unknown[0], keys=", ".join(KEYS)
+            "site-fixed-unknown", where=where, unknown=unknown[0], near=near, keys=known
         )
     return tuple(value)

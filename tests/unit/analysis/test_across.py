@@ -109,6 +109,8 @@ def campaign_launch(program: str) -> LaunchRecord:
 def test_an_option_that_nothing_has_is_refused() -> None:
     with pytest.raises(UsageError, match="no benchmark"):
         across.swap_option("layout", side_of(CAMPAIGN, CONFIGURATIONS, VALUES))
+    with pytest.raises(UsageError, match="did you mean halo"):
+        across.swap_option("hallo", side_of(CAMPAIGN, CONFIGURATIONS, FORMS))
     alone = [one for one in FORMS if "packed" in one.benchmark]
     with pytest.raises(MissingError, match="halo=packed alone"):
         across.swap_option("halo", side_of(CAMPAIGN, CONFIGURATIONS, alone))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mpigraft.bench.schedule.times import refuse_idle_limits
 from mpigraft.cli.main import run_command
 from mpigraft.core.errors import MpigraftError
+from mpigraft.core.model import Benchmark
 from mpigraft.knowledge import Facts, resolve_transport
-from mpigraft.request import read_spec
+from mpigraft.launch import find_scheduler
+from mpigraft.request import CampaignSpec, read_site, read_spec
 from mpigraft.selection import choose_baseline, select_mpis
 from tests.builders.configuration import a_configuration, a_machine, an_mpi
 from tests.builders.messages import matches
@@ -30,6 +34,17 @@ MPI = an_mpi("openmpi@5.0.11")
         ("bench --benchmark mini:driac", "mini:dirac"),
         ("bench --benchmark oso:latency", "osu"),
         ("get openmp", "openmpi"), ("case gromcas", "gromacs"),
+        ("layout 2x8:l3cach", "l3cache"), ("layout 2x8-scoket+gpus", "socket"),
+        ("layout 2x8+gpu", "2x8+gpus"), ("layout 2*8", "2x8"), ("layout 2X8:numa", "2x8:numa"),
+        ("layout --ranks-per-node 2 --map-by numma", "numa"),
+        ("layout 1x2 --launcher srnu", "srun"),
+        ("bench --layout 1x2:l3cach", "l3cache"), ("bench --guest natve", "native"),
+        ("bench --engine apptaner", "apptainer"), ("run --engine apptaner -- ls", "apptainer"),
+        ("bench --timing osuu", "osu"), ("bench --buffers cudda", "cuda"),
+        ("bench --native-build mpic", "mpicc"), ("bench --map-by numma", "numa"),
+        ("compare --fail-on slowr-cell", "slower-cell"), ("history --fail-on slowr", "slower"),
+        ("run --stdin nonne -- ls", "none"), ("run --replace libfabrc -- ls", "libfabric"),
+        ("plan --as shel -- ls", "shell"), ("build openmpi --compiler gnuu", "gnu"),
     ],
 )  # fmt: skip
 def test_a_misspelt_word_of_a_command_line(
@@ -37,12 +52,19 @@ def test_a_misspelt_word_of_a_command_line(
 ) -> None:
     assert run_command(words.split()) == 2
     text = capsys.readouterr().err
-    assert near in text
+    asked = re.search(r"did you mean (.+?)\?|\(Possible options: (.+?)\)", text, re.IGNORECASE)
+    assert asked
+    assert near in re.split(r", | or ", (asked[1] or asked[2]).strip("'"))
     assert len(text) < MOST
 
 
 def _transport() -> object:
     return resolve_transport("ob1-ms", MPI, Facts.of(a_machine(MPI)))
+
+
+def _limits() -> None:
+    spec = CampaignSpec(limits=("oso=9",))
+    refuse_idle_limits(spec, [Benchmark.parse("osu:latency")])
 
 
 def _baseline() -> object:
@@ -55,20 +77,48 @@ def _baseline() -> object:
         (lambda: select_mpis(["opnmpi"], [MPI]), "mpi-missing", MPI.id),
         (_transport, "transport-unknown", "ob1-sm"),
         (_baseline, "baseline-not-one", "openmpi@5.0.11/ucx"),
+        (lambda: find_scheduler("slrum"), "scheduler-unknown", "slurm"),
+        (_limits, "limit-idle", "osu"),
     ],
 )
-def test_a_misspelt_mpi_transport_or_configuration(
-    lookup: Callable[[], object], code: str, near: str
-) -> None:
+def test_a_misspelt_name_of_a_campaign(lookup: Callable[[], object], code: str, near: str) -> None:
     with pytest.raises(MpigraftError) as caught:
         lookup()
     assert caught.value.code == code
     assert near in caught.value.fix.partition("?")[0]
 
 
-def test_a_misspelt_key_of_a_campaign_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "code", "near"),
+    [
+        ("stop_ealry_at = 9", "option-unknown-key", "stop_early_at"),
+        ("timing = 'osuu'", "value-unknown", "osu"),
+        ("guest = ['natve']", "value-unknown", "native"),
+    ],
+)
+def test_a_misspelt_word_of_a_campaign_file(
+    line: str, code: str, near: str, tmp_path: Path
+) -> None:
     file = tmp_path / "campaign.toml"
-    file.write_text("stop_ealry_at = 9\n")
+    file.write_text(f"{line}\n")
     with pytest.raises(MpigraftError) as caught:
         read_spec(file)
-    assert matches(caught.value, "option-unknown-key", near="stop_early_at")
+    assert matches(caught.value, code, near=near)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "near"),
+    [
+        ("[rnu]\nranks = 2", "site-key-unknown", "run"),
+        ("[policy]\nfixed = ['engin']", "site-fixed-unknown", "engine"),
+        ("[run]\nengine_option = { apptaner = ['-v'] }", "site-engine-unknown", "apptainer"),
+    ],
+)
+def test_a_misspelt_word_of_a_sites_profile(
+    lines: str, code: str, near: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "site.toml"
+    file.write_text(f"{lines}\n")
+    with pytest.raises(MpigraftError) as caught:
+        read_site({"MPIGRAFT_SITE": str(file)})
+    assert matches(caught.value, code, near=near)

@@ -70,6 +70,7 @@ WRONG = [
     ("run -n x -- /bin/ls", BAD, "'x'", "run --help"),
     ("run -n 2", BAD, "PROGRAM", "mpigraft run --help"),
     ("run -- ./nothere", BAD, "./nothere: no such program", "give the path"),
+    ("run -- -n 2 ./nothere", BAD, "-n is no program", "options of mpigraft come before it"),
     ("run --no-proof --env X -- /bin/ls", BAD, "'X'", "NAME=VALUE"),
     ("profile --show junk", BAD, "junk", "name such a file"),
     ("record -n 2", BAD, "PROGRAM", "mpigraft record --help"),

@@ -219,8 +219,12 @@ def test_the_list_of_a_folder_has_its_wheels(
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [((), "get-what"), (("openmpi", "--list"), "get-what"), (("mpich", "--json"), "get-json")],
-)
+    [
+        ((), "get-what"), (("mpich", "--json"), "get-json"),
+        (("openmpi", "--list"), "get-list-alone"),
+        (("--list", "--json", "mpich"), "get-list-alone"),
+    ],
+)  # fmt: skip
 def test_a_wrong_use_is_named(
     words: tuple[str, ...], code: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

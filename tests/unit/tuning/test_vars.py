@@ -293,6 +293,8 @@ def test_a_filter_shows_each_in_full() -> None:
     assert "late = 7" in late
     assert shows(late, "listed after", "MPI_Init", "only")
     assert shows(shown("--mpi", "openmpi@5", "--filter", "nothing of the kind"), "none has that")
+    assert shows(shown("--mpi", "openmpi@5", "--filter", "btll"), "did you mean btl")
+    assert "did you mean" not in text
     assert shown("--mpi", "openmpi@5", "--filter", "e").count(" = ") == 5
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from mpigraft.core.model.nodes import Layout
@@ -32,7 +33,8 @@ def parse_layout(text: str, cores: int) -> Layout:
     match = LAYOUT_PATTERN.fullmatch(text)
     numbers = [int(match[name] or 1) for name in ("nodes", "ranks", "threads")] if match else [0]
     if match is None or 0 in numbers:
-        raise UsageError.of("layout-invalid", text=text, example=EXAMPLE)
+        near = _meant(text) if match is None else ""
+        raise UsageError.of("layout-invalid", text=text, near=near, example=EXAMPLE)
     nodes, ranks, threads = numbers
     map_by, bind = match["map"] or "core", match["bind"] or ""
     _refuse_unknown(f"layout {text!r}: mapping", map_by, MAP_BY)
@@ -76,7 +78,14 @@ def refuse_count(flag: str, number: int) -> None:
 
 def _refuse_unknown(what: str, word: str, known: tuple[str, ...]) -> None:
     if word not in known:
-        raise UsageError.of("word-unknown", what=what, word=word, known=", ".join(known))
+        near = did_you_mean(word, known)
+        raise UsageError.of("word-unknown", what=what, word=word, near=near, known=", ".join(known))
+
+
+def _meant(text: str) -> str:
+    """Ask for the layout that a text with another sign, capitals or `+gpu` is nearest to."""
+    key = re.sub(r"\+?gpus?$", "+gpus", re.sub("[*\u00d7]", "x", text.lower()))
+    return f"did you mean {key}? " if LAYOUT_PATTERN.fullmatch(key) else ""
 
 
 def count_cores(count: int) -> str:

@@ -18,6 +18,7 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.core.process import run_command
+from mpigraft.core.text import did_you_mean
 from mpigraft.graft.engines import apptainer, bwrap, charliecloud, mounts, none, podman
 from mpigraft.graft.engines.parts import OptionGroup, flat
 from mpigraft.graft.injection.plan import RELAY
@@ -117,7 +118,7 @@ def find_engine(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
     for `none`. Raises UsageError for an unknown name, MissingError when the program is missing or
     prints no version.
     """
-    programs = _engine(name).PROGRAMS
+    programs = engine_named(name).PROGRAMS
     if not programs:
         return "", ""
     for program in programs:
@@ -181,7 +182,7 @@ def select_engine(kind: GuestKind, environ: Mapping[str, str], name: str = "") -
     MissingError when no engine is in PATH.
     """
     if name:
-        if kind not in _engine(name).KINDS:
+        if kind not in engine_named(name).KINDS:
             able = [other for other, engine in ENGINES.items() if kind in engine.KINDS]
             raise UsageError.of(
                 "engine-cannot-start", name=name, kind=kind, engines=", ".join(able)
@@ -194,9 +195,11 @@ def select_engine(kind: GuestKind, environ: Mapping[str, str], name: str = "") -
     raise MissingError.of("no-engine", kind=kind, engines=", ".join(DEFAULT_ENGINES[kind]))
 
 
-def _engine(name: str) -> Engine:
+def engine_named(name: str) -> Engine:
+    """Return the engine of that name. Raises UsageError for an unknown one."""
     if name not in ENGINES:
-        raise UsageError.of("engine-unknown", name=name, engines=", ".join(ENGINES))
+        near = did_you_mean(name, ENGINES)
+        raise UsageError.of("engine-unknown", name=name, near=near, engines=", ".join(ENGINES))
     return ENGINES[name]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import option, option_words, options_of, read_settings, settings_of
@@ -339,8 +340,8 @@ def replaced_part(word: str) -> Replace:
     try:
         return Replace(word or Replace.MPI)
     except ValueError:
-        known = ", ".join(Replace)
-        raise UsageError.of("replace-unknown-word", word=word, known=known) from None
+        near, known = did_you_mean(word, Replace), ", ".join(Replace)
+        raise UsageError.of("replace-unknown-word", word=word, near=near, known=known) from None
 
 
 def without_host_mpi(spec: RunSpec) -> RunSpec:

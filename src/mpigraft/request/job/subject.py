@@ -164,6 +164,8 @@ def folders_of_job(
 
 def program_of(word: str, environ: Mapping[str, str]) -> Path:
     path = shutil.which(word, path=environ.get("PATH", os.defpath))
+    if path is None and word.startswith("-"):
+        raise UsageError.of("program-is-option", program=word)
     if path is None and "/" in word and Path(word).exists():
         raise UsageError.of("program-not-executable", program=word)
     if path is None:
