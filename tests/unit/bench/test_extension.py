@@ -258,7 +258,7 @@ def test_what_no_job_has_planned_cannot_be_extended(tmp_path: Path) -> None:
     [
         (
             "bench --resume --rounds 24 --seed 3",
-            "--resume excludes every other option but --rounds",
+            "--resume takes no other option than --rounds",
         ),
         ("bench --resume nightly --share 1/2 --rounds 24", "submit --resume CAMPAIGN --rounds N"),
         ("bench --resume --rounds 0", "--rounds is 0"),

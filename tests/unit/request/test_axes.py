@@ -221,7 +221,7 @@ def test_a_file_says_axes_as_flags_do(tmp_path: Path) -> None:
         ("--layout 1x2 --bind-to none", "--bind-to with --layout"),
         ("--pairs --hosts a,b --threads 2", "--pairs sets benchmark and layout"),
         ("--threads 3 --threads 8", "layout 1x1x8 is one rank"),
-        ("--resume --threads 2", "excludes every other option"),
+        ("--resume --threads 2", "takes no other option"),
         (f"--resume --share 1/{'9' * 5000}", "invalid --share"),
     ],
 )
