@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
-from mpigraft.analysis import MIN_ROUNDS
+from mpigraft.analysis import MIN_ROUNDS, interval
 from mpigraft.core.env import redact
 from mpigraft.core.model import METRICS, Better, Measurement
 from mpigraft.core.text import printable
@@ -15,6 +15,9 @@ from mpigraft.report.answer import COLUMNS, ROWS
 from mpigraft.report.screen import shorten
 from mpigraft.report.table import Column, Table
 from mpigraft.report.wording import words
+
+FEWEST = 3  # rounds with an interval of any use
+MOST = math.log(10)  # half of the widest interval that is shown
 
 Curve = tuple[str, str, str]  # benchmark, metric, layout
 Point = tuple[int, int]  # round and size
@@ -43,13 +46,14 @@ class Provisional:
         for curve in self.logs:  # of two metrics the first
             curves.setdefault((curve[0], curve[2]), curve)
         shown = list(curves.values())[:COLUMNS]
-        ratios = {curve: self._ratios(curve) for curve in shown}
+        ratios = {curve: self._logs(curve) for curve in shown}
         names = list(dict.fromkeys(name for own in ratios.values() for name in own))
         if not names:
             return []
         need = max(MIN_ROUNDS - done, 0)
         wait = f"a verdict needs {need} more" if need else "verdicts come at the end"
-        head = f"provisional, after round {done} of {rounds}: {wait}"
+        so_far = "; ±: its 95 % interval so far" if done >= FEWEST else ""
+        head = f"provisional, after round {done} of {rounds}: {wait}{so_far}"
         columns = (
             Column(f"against {printable(redact(self.baseline))}"),
             *(Column(f"{name.removeprefix('native:')} {layout}") for name, _, layout in shown),
@@ -61,19 +65,36 @@ class Provisional:
         lines = [head, *Table("", columns, rows, before=1).lines()]
         return [shorten(line, width) for line in lines]
 
-    def _ratios(self, curve: Curve) -> dict[str, float]:
-        """Pair the values of each configuration with the baseline's of the same round and size."""
+    def _logs(self, curve: Curve) -> dict[str, list[float]]:
+        """Pair the values of each configuration with the baseline's of the same round and size:
+        the mean log ratio of each round."""
         logs = self.logs[curve]
         base = {point: fmean(every) for point, every in logs.get(self.baseline, {}).items()}
         found = {}
         for name, own in logs.items():
-            both = [fmean(every) - base[point] for point, every in own.items() if point in base]
-            if name != self.baseline and both:
-                found[name] = math.exp(fmean(both))
+            rounds: dict[int, list[float]] = defaultdict(list)
+            for point, every in own.items():
+                if point in base:
+                    rounds[point[0]].append(fmean(every) - base[point])
+            if name != self.baseline and rounds:
+                found[name] = [fmean(logs) for logs in rounds.values()]
         return found
 
 
-def _factor(curve: Curve, ratio: float | None) -> str:
+def _factor(curve: Curve, logs: list[float] | None) -> str:
+    """Give the factor over all rounds, and how far its 95 % interval reaches: a curve whose
+    interval is far from 1 is near its verdict."""
+    if logs is None:
+        return "-"
     metric = METRICS.get(curve[1])
     better, unit = (metric.better, metric.unit) if metric else (Better.LOWER, "")
-    return "-" if ratio is None else words.factor(ratio, better, unit)
+    factor = words.factor(math.exp(fmean(logs)), better, unit)
+    return f"{factor} ±{100 * math.expm1(_half(logs)):.0f} %" if len(logs) >= FEWEST else factor
+
+
+def _half(logs: list[float]) -> float:
+    """Compute half of the interval that a verdict on these rounds would rest on."""
+    import numpy as np  # not before the first round
+
+    low, high = interval(np.array(logs)[:, None], np.zeros(len(logs), dtype=np.int64))
+    return min(float(high[0] - low[0]) / 2, MOST)

@@ -42,12 +42,12 @@ def finding_lines(findings: Iterable[Finding], width: int) -> Iterator[tuple[Lev
         if finding.level is not Level.INFO:
             alike.setdefault((finding.level, finding.code), []).append(finding)
     for (level, code), (first, *more) in alike.items():
-        line = f"{level} {printable(code)}: {_shortest(words.single_line(first.message))}"
+        line = f"{level} {printable(code)}: {without_names(words.single_line(first.message))}"
         rest = f" (and {len(more)} more)" if more else ""
         yield level, shorten(line, 2 * width - len(rest) - ROOM) + rest
 
 
-def _shortest(message: str) -> str:
+def without_names(message: str) -> str:
     """Leave out a list of configurations that follows what was seen."""
     what, _, named = message.partition(": ")
     return what if " " in what and "@" in named and "@" not in what else message

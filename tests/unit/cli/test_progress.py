@@ -8,6 +8,7 @@ from mpigraft.bench.measurement import LaunchOutcome
 from mpigraft.bench.schedule.campaign import plan_campaign, schedule_launches
 from mpigraft.cli.progress import Progress
 from mpigraft.core.model import LaunchState, Measurement
+from mpigraft.report import Provisional
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import configurations
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
@@ -47,3 +48,24 @@ def test_rounds_show_provisional_factors_on_a_terminal_alone(
         assert shows(head, "provisional", "2 of 6", "4 more")
         (row,) = rows[1:]
         assert shows(row, "2.45x slower")  # of rounds with 2 and 3; the third goes on
+
+
+@pytest.mark.parametrize(
+    ("ratios", "row"),
+    [
+        ((2.0, 2.0), "2.00x slower"),
+        ((2.0, 2.0, 2.0), "2.00x slower ±0 %"),
+        ((2.0, 2.1, 1.9, 2.0), "2.00x slower ±7 %"),
+        ((1e-9, 1e9, 1.0), "equal ±900 %"),
+    ],
+)
+def test_a_provisional_factor_says_how_sure_it_is(ratios: tuple[float, ...], row: str) -> None:
+    """Student's t of four rounds: 3.182 times a spread of 0.0409 over 2 is 6.7 %."""
+    provisional = Provisional("base")
+    for number, ratio in enumerate(ratios):
+        for name, factor in (("base", 1.0), ("other", ratio)):
+            values = [Measurement(LATENCY, "latency", size, factor * size) for size in (1, 8)]
+            provisional.add(name, "1x2", number, values)
+    head, _, shown, *_ = [*provisional.lines(len(ratios), 6, 120), ""]
+    assert shows(shown, row)
+    assert shows(head, "95 % interval") is (len(ratios) > 2)

@@ -98,9 +98,11 @@ def header(
     answer: Sequence[str],
     facts: Iterable[tuple[str, object]],
     no_scripts: str | None = None,
+    then: Html | None = None,
 ) -> Html:
-    """Render the head of a page: what it is about, the answer in its first line, and facts; those
-    without a value are left out. `no_scripts` is for readers without them."""
+    """Render the head of a page: what it is about, the answer in its first line, what to do next
+    (`then`), and facts; those without a value are left out. `no_scripts` is for readers without
+    them."""
     first, *others = answer
     terms = (el("div", el("dt", name), el("dd", foreign(value))) for name, value in facts if value)
     return el(
@@ -110,6 +112,7 @@ def header(
         el("h1", foreign(title)),
         el("p", foreign(first), class_="answer"),
         el("ul", *(el("li", foreign(line)) for line in others)) if others else None,
+        then,
         el("dl", *terms, class_="facts"),
         el("noscript", el("p", no_scripts)) if no_scripts else None,
     )

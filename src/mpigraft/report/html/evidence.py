@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpigraft.core.model import (
     ConfigurationRecord,
@@ -10,6 +10,7 @@ from mpigraft.core.model import (
     EvidenceRecord,
     Finding,
     Kind,
+    Level,
     Peer,
     Proof,
     ProofStatus,
@@ -20,9 +21,11 @@ from mpigraft.report.findings import left_out
 from mpigraft.report.html.provenance import provenance
 from mpigraft.report.html.ranks import ranks
 from mpigraft.report.markup import Html, el, foreign, hidden, join, table
+from mpigraft.report.screen import shorten, without_names
 from mpigraft.report.software import guest_roles
 from mpigraft.report.wording import words
 
+LINE = 150  # characters of a finding's line
 CLASSES = {
     ProofStatus.PROVEN: "ok",
     ProofStatus.CONTRADICTED: "bad",
@@ -192,11 +195,28 @@ def _standing(evidence: Evidence, proof: Proof) -> str:
 
 
 def findings(rows: tuple[Finding, ...]) -> Html:
-    """Render findings as a list: what happened, why it matters, what to do."""
-    items = []
+    """Render findings as a list, a line for each kind: what happened. Behind it all of them, why
+    they matter, and what to do."""
+    alike: dict[tuple[Level, str], list[Finding]] = {}
     for finding in rows:
-        why = el("div", foreign(finding.why), class_="why") if finding.why else None
-        fix = el("div", el("b", "What to do: "), foreign(finding.fix)) if finding.fix else None
-        head = el("b", f"{finding.level} {finding.code}")
-        items.append(el("li", head, " ", foreign(finding.message), why, fix, class_=finding.level))
-    return el("ul", *items, class_="findings")
+        alike.setdefault((finding.level, finding.code), []).append(finding)
+    return el("ul", *(_kind(*key, own) for key, own in alike.items()), class_="findings")
+
+
+def _kind(level: Level, code: str, own: list[Finding]) -> Html:
+    head, line = el("b", f"{level} {code}"), words.single_line(own[0].message)
+    brief = shorten(without_names(line), LINE)
+    more = f" (and {len(own) - 1} more)" if len(own) > 1 else ""
+    if line == brief and not more and not own[0].why and not own[0].fix:
+        return el("li", head, " ", foreign(line), class_=level)
+    summary = el("summary", head, " ", foreign(brief), more)
+    told = (el("div", foreign(finding.message)) for finding in own)
+    whys = (el("div", foreign(why), class_="why") for why in _distinct(f.why for f in own))
+    fixes = _distinct(finding.fix for finding in own)
+    does = (el("div", el("b", "What to do: "), foreign(fix)) for fix in fixes)
+    every = el("div", *told, *whys, *does, class_="told")
+    return el("li", el("details", summary, every), class_=level)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(filter(None, dict.fromkeys(texts)))

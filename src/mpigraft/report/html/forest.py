@@ -51,8 +51,8 @@ def forest(cards: tuple[Card, ...], baseline: str) -> Html | None:
     head = el(
         "tr", el("th", hidden("configuration"), scope="col"), *(_head(c, axis) for c in cards)
     )
-    drawn = el("table", el("thead", head), el("tbody", *lines), class_="forest")
-    return el("figure", scrolling(drawn), el("figcaption", caption))
+    parts = (el("caption", caption), el("thead", head), el("tbody", *lines))
+    return el("figure", scrolling(el("table", *parts, class_="forest")))
 
 
 @dataclass(frozen=True, slots=True)

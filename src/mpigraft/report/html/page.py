@@ -108,7 +108,18 @@ def _header(data: ReportData, title: str) -> Html:
         [words.unbroken(line) for line in answer],
         facts,
         NO_SCRIPTS if comparison.groups else None,
+        _next(data),
     )
+
+
+def _next(data: ReportData) -> Html | None:
+    """Say in one line what to do: more rounds, or the same again after an update."""
+    if (deciding := precision.deciding(data)) and (command := precision.extension(data)):
+        return el("p", f"{deciding.partition(',')[0]}: ", el("code", command), class_="next")
+    if data.campaign.origin is not Origin.RUN:
+        return None
+    again = f"mpigraft bench --again {data.campaign.id[:8]}"
+    return el("p", "After an update, measure the same again: ", el("code", again), class_="next")
 
 
 def _nav(data: ReportData) -> Html:
