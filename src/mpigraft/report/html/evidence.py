@@ -210,11 +210,11 @@ def _kind(level: Level, code: str, own: list[Finding]) -> Html:
     if line == brief and not more and not own[0].why and not own[0].fix:
         return el("li", head, " ", foreign(line), class_=level)
     summary = el("summary", head, " ", foreign(brief), more)
-    told = (el("div", foreign(finding.message)) for finding in own)
+    messages = (el("div", foreign(finding.message)) for finding in own)
     whys = (el("div", foreign(why), class_="why") for why in _distinct(f.why for f in own))
     fixes = _distinct(finding.fix for finding in own)
     does = (el("div", el("b", "What to do: "), foreign(fix)) for fix in fixes)
-    every = el("div", *told, *whys, *does, class_="told")
+    every = el("div", *messages, *whys, *does, class_="rest")
     return el("li", el("details", summary, every), class_=level)
 
 
