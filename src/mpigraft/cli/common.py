@@ -137,7 +137,9 @@ def guest_and_words(
     image: str, guest: str, words: Sequence[str] | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return the guest and the words of a job in it: where --image names the guest, the first word
-    is one of the job's."""
+    is one of the job's. Raises UsageError for two images."""
+    if image and guest and (Path(guest) == Path(image) or guest.endswith(".sif")):
+        raise UsageError.of("image-given-twice", word=guest, image=image)
     of_job = tuple(words or ())
     return (image, (guest, *of_job) if guest else of_job) if image else (guest, of_job)
 

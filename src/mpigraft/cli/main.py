@@ -246,7 +246,8 @@ def _of_files() -> tuple[type[Exception], ...]:
 def _tell_unforeseen(error: Exception) -> int:
     path, reason = getattr(error, "filename", None), getattr(error, "strerror", None)
     text = f"{path}: {reason}" if path and reason else str(error)
-    lost = MissingError.of("file-lost", error=text or type(error).__name__)
+    code = "file-forbidden" if isinstance(error, PermissionError) else "file-lost"
+    lost = MissingError.of(code, error=text or type(error).__name__)
     return tell_error(str(lost), lost.code, lost.exit_code)
 
 

@@ -166,11 +166,11 @@ def refuse_unwritable(folder: Path) -> None:
 
 def store_files(folder: Path, suffix: str = SUFFIX) -> list[Path]:
     """Return the files of a store with that suffix; none of one that is not there. Raises
-    MissingError for a folder that cannot be looked into: its results are not lost, and are not
-    nothing."""
+    MissingError for a folder that cannot be looked into, whose results are not lost, and are not
+    nothing, and for what is no folder."""
     try:
         entries = os.listdir(folder)  # noqa: PTH208  Path.glob passes errors over
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
     except OSError as error:
         raise MissingError.of("store-unreadable", folder=folder, reason=error.strerror) from error

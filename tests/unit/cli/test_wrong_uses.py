@@ -119,12 +119,17 @@ def test_an_empty_word_of_a_program_is_its_own(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "named"),
+    ("error", "named", "code"),
     [
-        (OSError(5, "Input/output error", "/site/file"), "/site/file: Input/output error"),
-        (OSError("odd"), "odd"),
-        (OSError(), "OSError"),
-        (ElfError("libmpi.so.40: cut short"), "libmpi.so.40: cut short"),
+        (
+            OSError(5, "Input/output error", "/site/file"),
+            "/site/file: Input/output error",
+            "file-lost",
+        ),
+        (OSError("odd"), "odd", "file-lost"),
+        (OSError(), "OSError", "file-lost"),
+        (ElfError("libmpi.so.40: cut short"), "libmpi.so.40: cut short", "file-lost"),
+        (PermissionError(13, "Permission denied", "/home"), "/home: Permission", "file-forbidden"),
     ],
 )
 def test_a_file_that_goes_in_the_middle_is_no_traceback(
@@ -132,6 +137,7 @@ def test_a_file_that_goes_in_the_middle_is_no_traceback(
     replace_everywhere: Callable[[ModuleType, str, object], None],
     error: Exception,
     named: str,
+    code: str,
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise error
@@ -139,9 +145,28 @@ def test_a_file_that_goes_in_the_middle_is_no_traceback(
     replace_everywhere(inventory, "discover_machine", fails)
     ended = run("discover")
     assert ended.code == MISSING
-    assert shows(ended.err, named, "file-lost")
+    assert shows(ended.err, named, code)
     with pytest.raises(type(error)):
         main.run_command(["--verbose", "discover"])
+
+
+@pytest.mark.parametrize("verb", [("check",), ("plan", "--mpi", "openmpi")])
+@pytest.mark.parametrize("other", ["app.sif", "./app.sif", "b.sif"])
+def test_two_images_are_refused(run: Run, verb: tuple[str, ...], other: str) -> None:
+    ended = run(*verb, other, "--image", "app.sif")
+    assert ended.code == BAD
+    assert shows(ended.err, "--image app.sif", "image-given-twice")
+
+
+@pytest.mark.parametrize("words", [("history",), ("results", "list"), ("compare",), ("status",)])
+def test_a_store_that_is_no_folder_is_named_as_that(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", "/dev/null"):
+        ended = run("--store", place, *words)
+        assert ended.code == MISSING
+        assert shows(ended.err, f"the store {place} cannot be read", "Not a directory")
 
 
 # ------------------------------------------------------------------ its streams and its home
@@ -222,5 +247,5 @@ def test_a_dry_run_refuses_a_store_that_cannot_be_written(run: Run, here: Path) 
                  "submit camp.toml --scheduler slurm --dry-run"):  # fmt: skip
         ended = run("--store", here / "junk/store", *line.split())
         assert ended.code == MISSING, ended
-        assert "[store-unwritable]" in ended.err
+        assert shows(ended.err, "the store", "junk/store cannot be", "Not a directory")
         assert ended.out == ""
