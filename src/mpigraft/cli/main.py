@@ -246,8 +246,9 @@ def _of_files() -> tuple[type[Exception], ...]:
 def _tell_unforeseen(error: Exception) -> int:
     path, reason = getattr(error, "filename", None), getattr(error, "strerror", None)
     text = f"{path}: {reason}" if path and reason else str(error)
-    code = "file-forbidden" if isinstance(error, PermissionError) else "file-lost"
-    lost = MissingError.of(code, error=text or type(error).__name__)
+    lost = MissingError.of("file-lost", error=text or type(error).__name__)
+    if isinstance(error, PermissionError):
+        lost = MissingError.of("file-forbidden", error=text)
     return tell_error(str(lost), lost.code, lost.exit_code)
 
 
