@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft.bench.schedule.benchmarks import requested_benchmarks
 from mpigraft.bench.schedule.times import refuse_idle_limits
 from mpigraft.cli.main import run_command
 from mpigraft.core.errors import MpigraftError
@@ -37,7 +38,8 @@ MPI = an_mpi("openmpi@5.0.11")
         ("layout 2x8:l3cach", "l3cache"), ("layout 2x8-scoket+gpus", "socket"),
         ("layout 2x8+gpu", "2x8+gpus"), ("layout 2*8", "2x8"), ("layout 2X8:numa", "2x8:numa"),
         ("layout --ranks-per-node 2 --map-by numma", "numa"),
-        ("layout 1x2 --launcher srnu", "srun"),
+        ("layout 1x2 --launcher srnu", "srun"), ("bench --launcher srnu --dry-run", "srun"),
+        ("export --format csvv", "csv"),
         ("bench --layout 1x2:l3cach", "l3cache"), ("bench --guest natve", "native"),
         ("bench --engine apptaner", "apptainer"), ("run --engine apptaner -- ls", "apptainer"),
         ("bench --timing osuu", "osu"), ("bench --buffers cudda", "cuda"),
@@ -67,6 +69,10 @@ def _limits() -> None:
     refuse_idle_limits(spec, [Benchmark.parse("osu:latency")])
 
 
+def _options(key: str) -> Callable[[], object]:
+    return lambda: requested_benchmarks(CampaignSpec(benchmark=(key,)))
+
+
 def _baseline() -> object:
     return choose_baseline([a_configuration(MPI), a_configuration(MPI, "ucx")], "openmp@5/ucx")
 
@@ -79,13 +85,19 @@ def _baseline() -> object:
         (_baseline, "baseline-not-one", "openmpi@5.0.11/ucx"),
         (lambda: find_scheduler("slrum"), "scheduler-unknown", "slurm"),
         (_limits, "limit-idle", "osu"),
+        (_options("latency,lik=osu"), "benchmark-option-unknown", "like"),
+        (_options("latency,like=ous"), "benchmark-option-unknown", "osu"),
+        (_options("osu:latency,datatyp=MPI_INT"), "benchmark-option-unknown", "datatype"),
+        (_options("mini:dirac,sed=3"), "benchmark-option-unknown", "seed"),
     ],
 )
 def test_a_misspelt_name_of_a_campaign(lookup: Callable[[], object], code: str, near: str) -> None:
     with pytest.raises(MpigraftError) as caught:
         lookup()
     assert caught.value.code == code
-    assert near in caught.value.fix.partition("?")[0]
+    asked, mark, _ = caught.value.fix.partition("?")
+    assert mark
+    assert near in asked
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpigraft.analysis import PAIRS_BENCHMARK
+from mpigraft.bench.suites.programs import nearest_option
 from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
@@ -92,6 +93,7 @@ def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:
                 key=benchmark.key,
                 option=option,
                 value=value,
+                near=nearest_option(option, value, BENCHMARK_OPTIONS),
                 known=known,
             )
         if option == "like" and benchmark.name in own_benchmarks():

@@ -29,6 +29,7 @@ from mpigraft.core.model import (
     Metric,
     MpiInstall,
 )
+from mpigraft.core.text import did_you_mean
 from mpigraft.native import Natives
 from mpigraft.request import CampaignSpec
 
@@ -85,6 +86,7 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
                 key=benchmark.key,
                 option=option,
                 value=value,
+                near=did_you_mean(option, set(takes) - {option}),
                 known=known,
             )
     if {"local", "size"} <= dict(benchmark.options).keys():

@@ -6,7 +6,7 @@ computes: nothing is started here, and the one who starts a program hands its ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -141,8 +141,14 @@ def refuse_options(benchmark: Benchmark, known: dict[str, tuple[str, ...]]) -> N
                 key=benchmark.key,
                 option=option,
                 value=value,
+                near=nearest_option(option, value, known),
                 known=shown or "it has no options",
             )
+
+
+def nearest_option(option: str, value: str, known: Mapping[str, Collection[str]]) -> str:
+    """Ask for the option that a misspelt one is nearest to, or for its value."""
+    return did_you_mean(value, known[option]) if option in known else did_you_mean(option, known)
 
 
 def refuse_unknown(benchmark: Benchmark, names: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Better, Layout, Metric
+from mpigraft.core.text import did_you_mean
 from mpigraft.request import CampaignSpec
 from mpigraft.trace import Prepared, read_record_file
 
@@ -58,6 +59,7 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
         if option not in OPTIONS or not OPTIONS[option].fullmatch(value):
             raise UsageError.of(
                 "benchmark-option-unknown", key=benchmark.key, option=option, value=value,
+                near=did_you_mean(option, OPTIONS.keys() - {option}),
                 known="gaps=none or a factor; only=ROUTINE+ROUTINE; phase=N",
             )  # fmt: skip
     if spec.image:

@@ -124,4 +124,6 @@ def _in_path(root: Root, name: str, program: str) -> str:
         if entry is not None and is_executable(entry):
             return entry.path
         refuse_hidden(root, name, f"{folder}/{program}")
+    if program.startswith("-"):
+        raise UsageError.of("program-is-option", program=program)
     raise UsageError.of("guest-no-program-in-path", name=name, program=program)
