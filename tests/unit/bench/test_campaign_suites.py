@@ -168,7 +168,7 @@ def test_a_launch_of_ours_does_not_wait_as_long_as_one_of_others(tmp_path: Path)
 @pytest.mark.parametrize("name", ["osu:bw", "imb", "native:latency", "ous"])
 def test_a_limit_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
     build = a_build(tmp_path, "osu_latency")
-    with pytest.raises(UsageError, match="nothing that this campaign starts") as no:
+    with pytest.raises(UsageError, match="starts nothing to which the limit of") as no:
         planned(benchmark=("latency", "osu:latency"), osu=(build,), limits=(f"{name}=9",))
     assert "osu:latency" in no.value.fix
 
