@@ -119,7 +119,7 @@ def evidence_key(patch: pytest.MonkeyPatch) -> str:
     """The key of a proof, but for what is of one machine and one day."""
     for name, value in (("boot_id", "boot"), ("network_namespace", "network")):
         patch.setattr(evidence_keys, name, lambda value=value: value)
-    patch.setattr(evidence_keys, "__version__", "0.1")
+    patch.setattr(evidence_keys, "own_state", lambda: "0.1")
     patch.setattr("os.getuid", lambda: 1000)
     natives = Natives(Path("/n/bench"), Path("/n/witness"), Path("/n/guard"), "digest")
     one = _configuration(MpiSelection(an_mpi("openmpi@5.0.11")), env=SETTINGS)
