@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import columns, did_you_mean, terminal_safe
+from mpigraft.core.text import columns, did_you_mean, fold_message, terminal_safe
 
 if TYPE_CHECKING:
     from mpigraft.cli.console import Console
@@ -279,7 +279,8 @@ def tell(text: str) -> None:
     and a setting may repeat a secret."""
     from mpigraft.core import env
 
-    print(terminal_safe(env.redact(text)), file=sys.stderr)
+    safe = terminal_safe(env.redact(text))
+    print(fold_message(safe) if sys.stderr.isatty() else safe, file=sys.stderr)
 
 
 def wait_for_others(nodes: Allocation) -> float:

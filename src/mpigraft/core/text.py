@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 WIDTH = 80  # of a terminal, where nobody says another
+NO_BREAK = "\xa0"  # a blank at which no line ends
+COMMAND = re.compile("`[^`]+`")
 LEAST = 40  # columns: below, every word would have a line of its own
 
 
@@ -90,6 +92,25 @@ def fold(
         break_long_words=not whole,
         break_on_hyphens=not whole,
     )
+
+
+def fold_message(text: str) -> str:
+    """Fold the lines of a message for a terminal. Commands in backquotes stay whole, to be copied;
+    in a pipe nothing is folded, so that logs can be searched."""
+    import shutil
+    import textwrap  # not for every command
+
+    width = max(LEAST, shutil.get_terminal_size((WIDTH, WIDTH)).columns)
+    lines = []
+    for line in text.split("\n"):
+        begin = line[: len(line) - len(line.lstrip(" "))]
+        whole = COMMAND.sub(lambda found: found[0].replace(" ", NO_BREAK), line)
+        folded = textwrap.wrap(
+            whole, width, subsequent_indent=f"{begin}  ", drop_whitespace=True,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        lines += [one.replace(NO_BREAK, " ") for one in folded] or [line]
+    return "\n".join(lines)
 
 
 def labelled(

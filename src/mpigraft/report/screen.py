@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mpigraft.core.model import Finding, Level
-from mpigraft.core.text import printable
+from mpigraft.core.text import NO_BREAK, printable
 from mpigraft.report.table import Line, Signs
 from mpigraft.report.wording import words
 
@@ -121,4 +121,4 @@ def folded(text: str, width: int, style: str = "", indent: int = 2) -> list[Line
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [[(line.replace(words.NO_BREAK, " "), style)] for line in lines]
+    return [[(line.replace(NO_BREAK, " "), style)] for line in lines]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
 from mpigraft.core.model import Cause, CellGroup, Comparison, Origin, Verdict, shared_reason
-from mpigraft.core.text import WIDTH, printable
+from mpigraft.core.text import NO_BREAK, WIDTH, printable
 from mpigraft.report import answer, looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
 from mpigraft.report.contents import ReportData
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 NAME = 27  # columns for a configuration's id: the longest of the fetched MPIs
 STRIP = 24  # columns for one sign per size: 1 B to 8 MiB
-WHY_NOT = "mpigraft discover --full".replace(" ", words.NO_BREAK)
+WHY_NOT = "mpigraft discover --full".replace(" ", NO_BREAK)
 GUEST = " in "  # of what was left out: a host MPI in a guest, which the check refused
 
 

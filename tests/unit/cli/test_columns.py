@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from mpigraft.cli.common import tell_error
 from mpigraft.store import Store
 from tests.builders.commands import Ended, Run
 from tests.builders.overtime import MACHINE, campaign, keep
@@ -70,3 +72,15 @@ def test_profiles(file: Path, flags: tuple[str, ...], narrow: Run) -> None:
 @pytest.mark.parametrize("words", ["layout 2x8", "layout 1x2", "get --list", "plan --list", "case"])
 def test_this_machine(words: str, narrow: Run) -> None:
     narrow(*words.split())
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_messages_are_folded_on_a_terminal_alone(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    tell_error("a file is not what it was " * 4 + "\nwhat to do:" + " look at it" * 9, "code", 2)
+    lines = capsys.readouterr().err.splitlines()
+    assert (max(map(len, lines)) <= COLUMNS) is terminal, lines
+    assert len(lines) == 2 or terminal

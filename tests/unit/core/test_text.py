@@ -10,6 +10,7 @@ from mpigraft.core.text import (
     columns,
     did_you_mean,
     fold,
+    fold_message,
     join_some,
     labelled,
     printable,
@@ -99,3 +100,27 @@ def test_at_most_three_words_are_asked_for_and_none_moves_the_cursor(
     asked = did_you_mean(word, known)
     assert printable(asked) == asked
     assert not asked or asked.endswith("? ")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("short", ["short"]),
+        ("one two " * 8, ["one two " * 4 + "one two", "  " + " ".join(["one two"] * 3)]),
+        (
+            "what to do: type `mpigraft bench --resume 2c78c76a --rounds 122` and wait",
+            ["what to do: type", "  `mpigraft bench --resume 2c78c76a --rounds 122`", "  and wait"],
+        ),
+        ("a" * 70, ["a" * 70]),
+        (
+            "first\n\n  an indented part of a list that goes on",
+            ["first", "", "  an indented part of a list that goes", "    on"],
+        ),
+        ("", [""]),
+    ],
+)
+def test_a_message_is_folded_at_words_and_its_commands_stay_whole(
+    text: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert fold_message(text).split("\n") == lines

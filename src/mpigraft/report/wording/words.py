@@ -19,10 +19,9 @@ from mpigraft.core.model import (
 )
 from mpigraft.core.numbers import counted, size, size_span
 from mpigraft.core.numbers import ratio as number_ratio
-from mpigraft.core.text import join_some, printable
+from mpigraft.core.text import NO_BREAK, join_some, printable
 
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
-NO_BREAK = "\xa0"
 NAMED = 4  # configurations before a note that they share
 VERDICT_SIGNS = {
     Verdict.FASTER: "▲",
