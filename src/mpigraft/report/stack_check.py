@@ -144,7 +144,7 @@ def stack_screen(check: StackCheck) -> Screen:
         where = f" (in {join_some(modules, SAME, ', ')})" if modules else ""
         text = shorten(f"{WORDS[level]} {finding.code}: {finding.message}", 2 * columns() - 20)
         findings.append((Level(level), printable(f"{text}{where}")))
-    answer = [f"fits: {_fit(check)}; {fates[0]}", "; ".join(fates[1:])]
+    answer = ["; ".join([f"fits: {_fit(check)}", *fates[:1]]), "; ".join(fates[1:])]
     answer += [f"what to do: {fix}"] if fix else []
     return Screen(
         [printable(line) for line in answer if line],
