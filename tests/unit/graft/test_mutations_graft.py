@@ -45,6 +45,10 @@ BUT: dict[ModuleType, dict[str, str]] = {
             SEARCH,
         ),
     },
+    fingerprint: {
+        "TYPE_CHECKING": "it is for type checkers alone",
+        "_own_files": "tests/unit/core/test_own_state.py holds it",
+    },
     simulation: {"compare_levels": "it names levels of CPUs: tests of checks hold it"},
 }  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
