@@ -124,3 +124,16 @@ def test_a_message_is_folded_at_words_and_its_commands_stay_whole(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert fold_message(text).split("\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("columns_there", "lines"),
+    [("60", ["it ends before this-long-word-with-many-hyphens"]),
+     ("40", ["it ends before", "  this-long-word-with-many-hyphens"]),
+     ("20", ["it ends before", "  this-long-word-with-many-hyphens"])],
+)  # fmt: skip
+def test_a_message_is_as_wide_as_its_terminal_and_breaks_no_word(
+    columns_there: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns_there)
+    assert fold_message("it ends before this-long-word-with-many-hyphens").split("\n") == lines
