@@ -274,13 +274,14 @@ def tell_error(text: str, code: str, exit_code: int) -> int:
     return exit_code
 
 
-def tell(text: str) -> None:
-    """Print a message to stderr. Values of secrets are struck out: a message may quote a setting,
-    and a setting may repeat a secret."""
+def tell(text: str, *, whole: bool = False) -> None:
+    """Print a message to stderr, folded on a terminal, unless it is to be copied as a `whole`.
+    Values of secrets are struck out: a message may quote a setting, and a setting may repeat a
+    secret."""
     from mpigraft.core import env
 
     safe = terminal_safe(env.redact(text))
-    print(fold_message(safe) if sys.stderr.isatty() else safe, file=sys.stderr)
+    print(safe if whole or not sys.stderr.isatty() else fold_message(safe), file=sys.stderr)
 
 
 def wait_for_others(nodes: Allocation) -> float:

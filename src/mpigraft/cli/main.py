@@ -140,7 +140,7 @@ def _take_option(ctx: typer.Context, option: Any, value: Any) -> None:
 def _echo_commands() -> None:
     from mpigraft.core.process import echo_to
 
-    echo_to(lambda line: tell(f"+ {line}"))
+    echo_to(lambda line: tell(f"+ {line}", whole=True))
 
 
 def _unread() -> None:

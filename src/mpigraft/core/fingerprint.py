@@ -55,5 +55,5 @@ def _own_files(folder: str) -> Iterator[str]:
             if entry.name.endswith((".py", ".toml")):
                 stat = entry.stat()
                 yield f"{folder}/{entry.name} {stat.st_size} {stat.st_mtime_ns}"
-            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+            elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _own_files(entry.path)

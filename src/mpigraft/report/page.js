@@ -194,7 +194,7 @@
     // Every figure goes on paper, of layouts those over nodes unless the reader opened them; where
     // a configuration comes from stays as the reader left it.
     const folded = (one) => one.matches(".over") || one.closest(".over:not([open])");
-    opened = every(".benchmark details:not([open]), #nodes details:not([open])").filter((one) => !folded(one));
+    opened = every(".benchmark details:not([open]), #nodes details:not([open]), #findings details:not([open])").filter((one) => !folded(one));
     for (const one of opened) one.open = true;
     for (const one of every(".all")) fillTables(one);
     for (const box of boxes) drawBox(box, PRINT_WIDTH, true);

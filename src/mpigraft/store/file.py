@@ -144,6 +144,7 @@ def translate_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.OperationalError, OSError) as error:
+        _refuse_no_folder(folder)
         full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
         raise MissingError.of(
             "store-unwritable",
@@ -155,13 +156,23 @@ def translate_errors(folder: Path) -> Iterator[None]:
 
 def refuse_unwritable(folder: Path) -> None:
     """Raise MissingError, as a writer does, where no file can be made; make nothing."""
-    place = folder.absolute()
     with translate_errors(folder):
-        place = next(one for one in (place, *place.parents) if one.exists())
-        if not place.is_dir():
-            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+        _refuse_no_folder(folder)
+        place = _first_there(folder)
         if not os.access(place, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+
+
+def _first_there(folder: Path) -> Path:
+    """Return the folder, or the nearest above it that is there."""
+    place = folder.absolute()
+    return next(one for one in (place, *place.parents) if one.exists())
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    """Raise MissingError for a store that is a file, or below one, whatever is done with it."""
+    if not (place := _first_there(folder)).is_dir():
+        raise MissingError.of("store-no-folder", folder=folder, place=place)
 
 
 def store_files(folder: Path, suffix: str = SUFFIX) -> list[Path]:
@@ -173,6 +184,7 @@ def store_files(folder: Path, suffix: str = SUFFIX) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
+        _refuse_no_folder(folder)
         raise MissingError.of("store-unreadable", folder=folder, reason=error.strerror) from error
     return [folder / name for name in sorted(entries) if name.endswith(suffix)]
 

@@ -166,7 +166,7 @@ def test_a_store_that_is_no_folder_is_named_as_that(
     for place in (tmp_path / "file", "/dev/null"):
         ended = run("--store", place, *words)
         assert ended.code == MISSING
-        assert shows(ended.err, f"the store {place} cannot be read", "Not a directory")
+        assert shows(ended.err, f"the store {place}", f"{place} is no folder", "store-no-folder")
 
 
 # ------------------------------------------------------------------ its streams and its home
@@ -247,5 +247,5 @@ def test_a_dry_run_refuses_a_store_that_cannot_be_written(run: Run, here: Path) 
                  "submit camp.toml --scheduler slurm --dry-run"):  # fmt: skip
         ended = run("--store", here / "junk/store", *line.split())
         assert ended.code == MISSING, ended
-        assert shows(ended.err, "the store", "junk/store cannot be", "Not a directory")
+        assert shows(ended.err, "the store", "junk is no folder", "store-no-folder")
         assert ended.out == ""

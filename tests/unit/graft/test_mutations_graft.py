@@ -10,6 +10,7 @@ from mpigraft.core import fingerprint
 from mpigraft.graft.injection import contents, fixpoint, plan, private_names, simulation
 from tests.mutation.checks import checks
 from tests.mutation.mutator import assert_noticed, every, name_of
+from tests.unit.core import test_own_state
 from tests.unit.graft import (
     test_injection,
     test_injection_details,
@@ -45,10 +46,7 @@ BUT: dict[ModuleType, dict[str, str]] = {
             SEARCH,
         ),
     },
-    fingerprint: {
-        "TYPE_CHECKING": "it is for type checkers alone",
-        "_own_files": "tests/unit/core/test_own_state.py holds it",
-    },
+    fingerprint: {"TYPE_CHECKING": "it is for type checkers alone"},
     simulation: {"compare_levels": "it names levels of CPUs: tests of checks hold it"},
 }  # fmt: skip
 # Changes that change nothing that anyone could see, and why: beginnings of their names.
@@ -85,7 +83,8 @@ SAME: dict[ModuleType, dict[str, str]] = {
 
 TESTS: dict[ModuleType, tuple[ModuleType, ...]] = {
     **dict.fromkeys((fixpoint, private_names, contents, simulation), INJECTION),
-    **dict.fromkeys((plan, fingerprint), (test_plan,)),
+    plan: (test_plan,),
+    fingerprint: (test_plan, test_own_state),
 }
 
 
