@@ -164,9 +164,10 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def _first_there(folder: Path) -> Path:
-    """Return the folder, or the nearest above it that is there."""
+    """Return the folder, or the nearest above it that this user can see."""
     place = folder.absolute()
-    return next(one for one in (place, *place.parents) if one.exists())
+    every = (place, *place.parents)
+    return next(one for one in every if os.path.exists(one))  # noqa: PTH110  Path's raises errors
 
 
 def _refuse_no_folder(folder: Path) -> None:
