@@ -247,5 +247,5 @@ def test_a_dry_run_refuses_a_store_that_cannot_be_written(run: Run, here: Path) 
                  "submit camp.toml --scheduler slurm --dry-run"):  # fmt: skip
         ended = run("--store", here / "junk/store", *line.split())
         assert ended.code == MISSING, ended
-        assert shows(ended.err, "the store", "is no folder", "store-no-folder")
+        assert shows(ended.err, "junk is no folder", "store-no-folder")
         assert ended.out == ""
