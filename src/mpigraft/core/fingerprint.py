@@ -44,9 +44,17 @@ def network_namespace() -> str:
 
 @functools.cache
 def own_state() -> str:
-    """Digest, hex, of the names, sizes and times of mpigraft's own files: its rules and tables
-    decide on an answer, and a tree that is worked on keeps its version."""
-    return hashlib.sha256("\n".join(sorted(_own_files(TOP))).encode()).hexdigest()
+    """Digest, hex, of the places, sizes and change times of mpigraft's own files: its rules and
+    tables decide on an answer.
+
+    In a tree that is worked on these are all files, since the version stays the same. What is
+    installed is replaced as a whole, and a site may correct its tables.
+    """
+    worked_on = os.path.exists(f"{TOP}/../../pyproject.toml")  # noqa: PTH110
+    first = f"{TOP}/__init__.py"
+    states = [f"{first} {file_fingerprint(first)}"]
+    states += _own_files(TOP if worked_on else f"{TOP}/knowledge")
+    return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
 
 
 def _own_files(folder: str) -> Iterator[str]:
@@ -54,6 +62,6 @@ def _own_files(folder: str) -> Iterator[str]:
         for entry in entries:
             if entry.name.endswith((".py", ".toml")):
                 stat = entry.stat()
-                yield f"{folder}/{entry.name} {stat.st_size} {stat.st_mtime_ns}"
+                yield f"{entry.path} {stat.st_size} {stat.st_ctime_ns}"
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _own_files(entry.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,13 +17,26 @@ def state() -> str:
     return fingerprint.own_state.__wrapped__()
 
 
+def planted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    top = folder / "src/mpigraft"
+    (top / "knowledge/findings").mkdir(parents=True)
+    (top / "__init__.py").write_text("")
+    (top / "knowledge/transports.toml").write_text("a = 1\n")
+    (top / "judge.py").write_text("x = 1\n")
+    monkeypatch.setattr(fingerprint, "TOP", str(top))
+    return top
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return planted(tmp_path, monkeypatch)
+
+
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "knowledge").mkdir()
-    (tmp_path / "knowledge/transports.toml").write_text("a = 1\n")
-    (tmp_path / "judge.py").write_text("x = 1\n")
-    monkeypatch.setattr(fingerprint, "TOP", str(tmp_path))
-    return tmp_path
+    """One that is worked on."""
+    (tmp_path / "pyproject.toml").touch()
+    return planted(tmp_path, monkeypatch)
 
 
 def edited(tree: Path) -> None:
@@ -30,11 +44,11 @@ def edited(tree: Path) -> None:
 
 
 def touched(tree: Path) -> None:
-    os.utime(tree / "judge.py", (1, 1))
+    os.utime(tree / "judge.py", (1, 1))  # a tool that sets times back
 
 
 def added(tree: Path) -> None:
-    (tree / "knowledge/more.toml").write_text("")
+    (tree / "knowledge/findings/more.toml").write_text("")
 
 
 def removed(tree: Path) -> None:
@@ -48,6 +62,29 @@ def test_a_change_of_a_table_or_a_rule_is_another_state(
     before = state()
     change(tree)
     assert state() != before
+
+
+def replaced(tree: Path) -> None:
+    """As pip does it: every file is a new one, and may have the size and time of the old one."""
+    (tree / "new").write_text("")
+    shutil.copystat(tree / "__init__.py", tree / "new")
+    (tree / "new").replace(tree / "__init__.py")
+
+
+@pytest.mark.parametrize("change", [edited, added, replaced])
+def test_what_is_installed_is_known_by_its_tables_and_its_installation(
+    installed: Path, change: Callable[[Path], None]
+) -> None:
+    before = state()
+    change(installed)
+    assert state() != before
+
+
+def test_nobody_edits_the_rules_of_an_installation(installed: Path) -> None:
+    """So a start takes no time for them."""
+    before = state()
+    touched(installed)
+    assert state() == before
 
 
 def test_what_python_writes_beside_them_is_none(tree: Path) -> None:
