@@ -171,7 +171,7 @@ def _first_there(folder: Path) -> Path:
 
 
 def _refuse_no_folder(folder: Path) -> None:
-    """Raise MissingError for a store that is a file, or below one, whatever is done with it."""
+    """Raise MissingError for a store that is a file, or below one."""
     if not (place := _first_there(folder)).is_dir():
         raise MissingError.of("store-no-folder", folder=folder, place=place)
 
