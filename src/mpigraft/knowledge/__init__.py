@@ -66,12 +66,9 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.reader import toml as toml
     from mpigraft.knowledge.reasons import waiting_reason as waiting_reason
     from mpigraft.knowledge.sonames import Binding as Binding
-    from mpigraft.knowledge.sonames import BindingRow as BindingRow
-    from mpigraft.knowledge.sonames import RoleRow as RoleRow
     from mpigraft.knowledge.sonames import binding_of as binding_of
     from mpigraft.knowledge.sonames import is_libmpi as is_libmpi
     from mpigraft.knowledge.sonames import role_of as role_of
-    from mpigraft.knowledge.sonames import soname_table as soname_table
     from mpigraft.knowledge.spawn import Spawn as Spawn
     from mpigraft.knowledge.spawn import spawn_facts as spawn_facts
     from mpigraft.knowledge.spawn import spawns_of_mpi as spawns_of_mpi

@@ -159,9 +159,9 @@ def _counts(comparison: Comparison, names: Sequence[str], widest: int) -> list[L
 
 def next_lines(data: ReportData, width: int) -> Iterator[str]:
     """Say what would decide more, what was left out, and where all the rest is."""
-    if (deciding := precision.deciding(data)) and (command := precision.extension(data)):
-        yield f"{deciding.partition(',')[0]}:"
-        yield f"  {command}"
+    if step := precision.next_step(data):
+        yield f"{step[0]}:"
+        yield f"  {step[1]}"
     if out := left_out(data):
         count = numbers.counted(len(out), "configuration")
         yield f"left out: {count} that cannot run here; why: mpigraft discover --full"

@@ -122,12 +122,11 @@ def deciding(data: ReportData) -> str:
     """
     if (needed := _needed(data)) is None:
         return ""
-    round_s = round_seconds(data.launches)
     half, most = needed
-    first = f"{half} rounds{_took(half, round_s)} would decide half of the inconclusive cells"
     if most == half:
-        return first
-    return f"{first}, {most} rounds{_took(most, round_s)} nine in ten"
+        return _half(half, data)
+    took = _took(most, round_seconds(data.launches))
+    return f"{_half(half, data)}, {most} rounds{took} nine in ten"
 
 
 def extension(data: ReportData) -> str:
@@ -138,6 +137,20 @@ def extension(data: ReportData) -> str:
         return ""
     command = f"mpigraft {'submit' if data.submitted else 'bench'} --resume {campaign.id[:8]}"
     return command if needed[0] <= campaign.rounds else f"{command} --rounds {needed[0]}"
+
+
+def next_step(data: ReportData) -> tuple[str, str] | None:
+    """Return how many rounds would decide half of the inconclusive cells, and the command that
+    measures them; None where nothing would."""
+    needed, command = _needed(data), extension(data)
+    if needed is None or not command:
+        return None
+    return _half(needed[0], data), command
+
+
+def _half(rounds: int, data: ReportData) -> str:
+    took = _took(rounds, round_seconds(data.launches))
+    return f"{rounds} rounds{took} would decide half of the inconclusive cells"
 
 
 def _needed(data: ReportData) -> tuple[int, int] | None:

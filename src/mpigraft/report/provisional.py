@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
-from mpigraft.analysis import MIN_ROUNDS, interval
+from mpigraft.analysis import MIN_ROUNDS, ratio_so_far
 from mpigraft.core.env import redact
 from mpigraft.core.model import METRICS, Better, Measurement
 from mpigraft.core.text import printable
@@ -17,7 +17,7 @@ from mpigraft.report.table import Column, Table
 from mpigraft.report.wording import words
 
 FEWEST = 3  # rounds with an interval of any use
-MOST = math.log(10)  # half of the widest interval that is shown
+MOST = 10.0  # factor of the widest interval that is shown, to either side
 
 Curve = tuple[str, str, str]  # benchmark, metric, layout
 Point = tuple[int, int]  # round and size
@@ -88,13 +88,8 @@ def _factor(curve: Curve, logs: list[float] | None) -> str:
         return "-"
     metric = METRICS.get(curve[1])
     better, unit = (metric.better, metric.unit) if metric else (Better.LOWER, "")
-    factor = words.factor(math.exp(fmean(logs)), better, unit)
-    return f"{factor} ±{100 * math.expm1(_half(logs)):.0f} %" if len(logs) >= FEWEST else factor
-
-
-def _half(logs: list[float]) -> float:
-    """Compute half of the interval that a verdict on these rounds would rest on."""
-    import numpy as np  # not before the first round
-
-    low, high = interval(np.array(logs)[:, None], np.zeros(len(logs), dtype=np.int64))
-    return min(float(high[0] - low[0]) / 2, MOST)
+    ratio, low, high = ratio_so_far(logs)
+    factor = words.factor(ratio, better, unit)
+    if len(logs) < FEWEST:
+        return factor
+    return f"{factor} ±{100 * (min(math.sqrt(high / low), MOST) - 1):.0f} %"

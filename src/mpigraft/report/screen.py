@@ -37,14 +37,19 @@ class Screen:
 def finding_lines(findings: Iterable[Finding], width: int) -> Iterator[tuple[Level, str]]:
     """Give a line, of two screen widths at most, for each kind of finding that may change the
     answer, worst first."""
-    alike: dict[tuple[Level, str], list[Finding]] = {}
-    for finding in sorted(findings, key=lambda f: WORST.index(f.level)):
-        if finding.level is not Level.INFO:
-            alike.setdefault((finding.level, finding.code), []).append(finding)
-    for (level, code), (first, *more) in alike.items():
+    for level, code, (first, *more) in by_kind(f for f in findings if f.level is not Level.INFO):
         line = f"{level} {printable(code)}: {without_names(words.single_line(first.message))}"
         rest = f" (and {len(more)} more)" if more else ""
         yield level, shorten(line, 2 * width - len(rest) - ROOM) + rest
+
+
+def by_kind(findings: Iterable[Finding]) -> Iterator[tuple[Level, str, list[Finding]]]:
+    """Yield each level and code with its findings, the worst level first."""
+    kinds: dict[tuple[Level, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.level, finding.code), []).append(finding)
+    for level, code in sorted(kinds, key=lambda kind: WORST.index(kind[0])):
+        yield level, code, kinds[level, code]
 
 
 def without_names(message: str) -> str:

@@ -11,7 +11,7 @@ from mpigraft.core.numbers import counted
 from mpigraft.core.serialize import row_of
 from mpigraft.core.text import columns, fold, join_some, printable
 from mpigraft.report.fit import PROGRAMS, WORDS, fact_lines, finding_lines, fit_rows, left_out_lines
-from mpigraft.report.screen import Screen, shorten
+from mpigraft.report.screen import ROOM, Screen, by_kind, shorten
 from mpigraft.report.table import list_rows
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.graft import ModuleCheck, Slot, Stack, StackCheck, StackLoader
 
 MODULES = 40  # that are listed where nothing is wrong with them
+NOTABLE = 400  # of more modules those that are listed
 ROWS = 12  # modules of a screen
 SAME = 3  # findings of one kind that are shown
 LEVELS = {**WORDS, "info": "note"}  # the worst first
@@ -135,20 +136,23 @@ def stack_screen(check: StackCheck) -> Screen:
     """Describe one check in one screen: the answer and what to do, the modules, and a line for
     each kind of finding."""
     fates = [*_fates(check)]
-    kinds = [(level, members) for level, _, members in _kinds(check) if level != "info"]
-    fix = next((f.fix for level, some in kinds for f, _ in some if level == "error" and f.fix), "")
+    kinds = [kind for kind in _kinds(check) if kind[0] is not Level.INFO]
+    errors = [f for level, _, some in kinds for f, _ in some if level is Level.ERROR]
+    fix = next((error.fix for error in errors if error.fix), "")
     findings = []
-    for level, members in kinds:
+    for level, _, members in kinds:
         finding = members[0][0]
         modules = list(dict.fromkeys(name for _, names in members for name in names))
         where = f" (in {join_some(modules, SAME, ', ')})" if modules else ""
-        text = shorten(f"{WORDS[level]} {finding.code}: {finding.message}", 2 * columns() - 20)
-        findings.append((Level(level), printable(f"{text}{where}")))
+        text = shorten(
+            f"{WORDS[level]} {finding.code}: {finding.message}", 2 * columns() - len(where) - ROOM
+        )
+        findings.append((level, printable(f"{text}{where}")))
     answer = ["; ".join([f"fits: {_fit(check)}", *fates[:1]]), "; ".join(fates[1:])]
     answer += [f"what to do: {fix}"] if fix else []
     return Screen(
         [printable(line) for line in answer if line],
-        [[(printable(line), "")] for line in _modules(check, ROWS, "--full")],
+        [[(printable(line), "")] for line in _modules(check, ROWS, ROWS, "--full")],
         findings,
         ["--full: every module, why each finding matters, the overrides"],
         [printable(f"{check.mpi} under {stack_size(check.stack)}")],
@@ -192,7 +196,7 @@ def stack_check_lines(check: StackCheck) -> Iterator[str]:
         )
     yield ""
     yield from _fates(check)
-    if modules := [*_modules(check)]:
+    if modules := [*_modules(check, MODULES, NOTABLE)]:
         yield from ("", *modules)
     yield from _findings(check)
 
@@ -233,13 +237,13 @@ def _kept(check: StackCheck) -> str:
     return ", ".join(parts)
 
 
-def _modules(check: StackCheck, most: int = MODULES, rest: str = "--json") -> Iterator[str]:
-    """Count the programs of each module; of more than `most` modules those that are notable."""
+def _modules(check: StackCheck, every: int, most: int, rest: str = "--json") -> Iterator[str]:
+    """Count the programs of each module: of `every` modules at most, or of the first `most` that
+    are notable."""
     from mpigraft.graft import Fate
 
     modules = check.modules
-    shown = modules if len(modules) <= most else [m for m in modules if m.notable]
-    shown = shown[: 10 * MODULES if most == MODULES else most]
+    shown = modules if len(modules) <= every else [m for m in modules if m.notable][:most]
     if not shown:
         return
     fates = [Fate.FITS, Fate.REFUSED, Fate.KEPT]
@@ -267,13 +271,12 @@ def _findings(check: StackCheck) -> Iterator[str]:
             yield from fold(f"and {len(members) - SAME} more of this kind: --json", " " * 10)
 
 
-def _kinds(check: StackCheck) -> Iterator[tuple[str, str, list[tuple[Finding, list[str]]]]]:
+def _kinds(check: StackCheck) -> Iterator[tuple[Level, str, list[tuple[Finding, list[str]]]]]:
     """Yield each level and code, the worst first, with its findings and their modules."""
-    kinds: dict[tuple[str, str], list[tuple[Finding, list[str]]]] = {}
-    for finding, modules in _gathered(check):
-        kinds.setdefault((str(finding.level), finding.code), []).append((finding, modules))
-    for level in LEVELS:
-        yield from ((own, code, members) for (own, code), members in kinds.items() if own == level)
+    gathered = [*_gathered(check)]
+    modules = {id(finding): names for finding, names in gathered}
+    for level, code, findings in by_kind(finding for finding, _ in gathered):
+        yield level, code, [(finding, modules[id(finding)]) for finding in findings]
 
 
 def _gathered(check: StackCheck) -> Iterator[tuple[Finding, list[str]]]:

@@ -231,3 +231,14 @@ def test_medians_and_deviations_pass_over_gaps() -> None:
     assert deviations[0] == pytest.approx(stdev([1, 2, 6]))
     assert deviations[1] == pytest.approx(stdev([5, 8]))
     assert math.isnan(deviations[2])
+
+
+def test_a_ratio_so_far_is_the_median_in_the_interval_of_these_rounds() -> None:
+    """Student's t: 4.303 * 0.1 / sqrt(3) is 0.2484."""
+    ratio, low, high = bootstrap.ratio_so_far([0.6, 0.7, 0.8])
+    assert (ratio, low, high) == pytest.approx(
+        [math.exp(x) for x in (0.7, 0.4516, 0.9484)], rel=1e-4
+    )
+    assert bootstrap.ratio_so_far([0.7])[0] == pytest.approx(math.exp(0.7))
+    assert all(map(math.isnan, bootstrap.ratio_so_far([0.7])[1:]))
+    assert bootstrap.ratio_so_far([-700.0, 700.0, 700.0])[0] == pytest.approx(math.exp(300))

@@ -57,6 +57,8 @@ def test_rounds_show_provisional_factors_on_a_terminal_alone(
         ((2.0, 2.0, 2.0), "2.00x slower ±0 %"),
         ((2.0, 2.1, 1.9, 2.0), "2.00x slower ±7 %"),
         ((1e-9, 1e9, 1.0), "equal ±900 %"),
+        ((1e-300, 1e300), "equal"),
+        ((1e-300, 1e300, 1.0), "equal ±900 %"),
     ],
 )
 def test_a_provisional_factor_says_how_sure_it_is(ratios: tuple[float, ...], row: str) -> None:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from mpigraft.core.arrays import Bools, Floats, Ints, NDArray, np
 from mpigraft.core.model import EXACT_FROM
+from mpigraft.core.numbers import from_log
 
 LEVEL = 0.95
 RESAMPLES = 1000
+FARTHEST = 300.0  # logarithm of a ratio: beyond, floats end
 Z_95, Z_POWER = 1.960, 0.842  # normal quantiles: 95 % two-sided, and a chance of 80 %
 MOST_ROUNDS = 10_000  # a greater estimate is of no use
 
@@ -41,6 +44,17 @@ def interval(logs: Floats, allocations: Ints, seed: int = 0) -> tuple[Floats, Fl
         below, above = bootstrap(logs, allocations, seed)
         low, high = np.minimum(low, below), np.maximum(high, above)
     return low, high
+
+
+def ratio_so_far(logs: Sequence[float]) -> tuple[float, float, float]:
+    """Give the ratio of one curve's rounds and its 95 % interval, from the mean log ratio of each
+    round; the interval of a verdict is wider where rounds depend on each other. One round has no
+    interval: NaN."""
+    column = np.array(logs, dtype=np.float64)[:, None]
+    low, high = interval(column, np.zeros(len(logs), dtype=np.int64))
+    ends = np.clip([np.median(column), low[0], high[0]], -FARTHEST, FARTHEST)
+    ratio, least, most = map(from_log, ends.tolist())
+    return ratio, least, most
 
 
 def student(logs: Floats) -> tuple[Floats, Floats]:

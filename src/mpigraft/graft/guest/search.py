@@ -15,9 +15,9 @@ from mpigraft.binary import Elf, ElfError, Root, RootEntry
 from mpigraft.core import cache
 from mpigraft.core.fingerprint import own_state
 from mpigraft.core.model import Role
-from mpigraft.core.serialize import digest, plain, revive
+from mpigraft.core.serialize import plain, revive
 from mpigraft.graft.guest.mpi_sonames import MPI_TOOLS, LinkedFile, mpi_carriers
-from mpigraft.knowledge import BindingRow, RoleRow, binding_of, role_of, soname_table
+from mpigraft.knowledge import binding_of, role_of
 
 EXECUTABLE = 0o111
 KIND = "searched-1"  # in the cache; the number is that of these rules
@@ -37,9 +37,7 @@ def search(root: Root, number: str = "") -> Searched:
 
     The answer is cached by `number`, the digest of the content: a SIF takes seconds.
     """
-    table = soname_table()
-    rows: tuple[BindingRow | RoleRow, ...] = (*table.bindings, *table.roles)
-    key = f"{number} {digest([own_state(), [row.soname.pattern for row in rows]])}"
+    key = f"{number} {own_state()}"
     if number and (cached := cache.get(KIND, key)) is not None:
         with contextlib.suppress(ValueError, TypeError, KeyError):
             searched: Searched = revive(Searched, cached)

@@ -21,7 +21,7 @@ from mpigraft.report.findings import left_out
 from mpigraft.report.html.provenance import provenance
 from mpigraft.report.html.ranks import ranks
 from mpigraft.report.markup import Html, el, foreign, hidden, join, table
-from mpigraft.report.screen import shorten, without_names
+from mpigraft.report.screen import by_kind, shorten, without_names
 from mpigraft.report.software import guest_roles
 from mpigraft.report.wording import words
 
@@ -197,10 +197,7 @@ def _standing(evidence: Evidence, proof: Proof) -> str:
 def findings(rows: tuple[Finding, ...]) -> Html:
     """Render findings as a list, a line for each kind: what happened. Behind it all of them, why
     they matter, and what to do."""
-    alike: dict[tuple[Level, str], list[Finding]] = {}
-    for finding in rows:
-        alike.setdefault((finding.level, finding.code), []).append(finding)
-    return el("ul", *(_kind(*key, own) for key, own in alike.items()), class_="findings")
+    return el("ul", *(_kind(*kind) for kind in by_kind(rows)), class_="findings")
 
 
 def _kind(level: Level, code: str, own: list[Finding]) -> Html:

@@ -114,8 +114,8 @@ def _header(data: ReportData, title: str) -> Html:
 
 def _next(data: ReportData) -> Html | None:
     """Say in one line what to do: more rounds, or the same again after an update."""
-    if (deciding := precision.deciding(data)) and (command := precision.extension(data)):
-        return el("p", f"{deciding.partition(',')[0]}: ", el("code", command), class_="next")
+    if step := precision.next_step(data):
+        return el("p", f"{step[0]}: ", el("code", step[1]), class_="next")
     if data.campaign.origin is not Origin.RUN:
         return None
     again = f"mpigraft bench --again {data.campaign.id[:8]}"
