@@ -23,7 +23,6 @@ from mpigraft.cli.common import (
     image_of,
     option,
     out,
-    refuse_alone,
     refuse_unknown_engine,
     store_of,
     tell,
@@ -117,8 +116,6 @@ def command(
     if list_:
         out("\n".join(benchmark_names(spec)))
         return
-    dirac = any(word.startswith("mini:dirac") for word in spec.benchmark)
-    refuse_alone("--benchmark mini:dirac", matrix="matrix" in asked.given and not dirac)
     if resume and (asked.given - {"rounds"} or pairs):
         raise UsageError.of("resume-excludes")
     if share and "rounds" in asked.given:

@@ -354,6 +354,8 @@ def override_spec(file: CampaignSpec, asked: Asked[CampaignSpec]) -> CampaignSpe
         file = dataclasses.replace(file, layout=())
     elif spec.layout:
         file = dataclasses.replace(file, **{key: getattr(none, key) for key in AXES})
+    if spec.benchmark and "mini:dirac" not in ",".join(spec.benchmark):
+        file = dataclasses.replace(file, matrix="")  # of a benchmark that the flags replace
     options = options_of(CampaignSpec)
     own = {key: options[key].value(spec) for key in asked.given}
     if spec.app:  # beside those of the file, and before one of the same name

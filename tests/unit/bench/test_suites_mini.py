@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mpigraft.bench.schedule.again import repeated_spec
+from mpigraft.bench.schedule.benchmarks import requested_benchmarks
+from mpigraft.bench.schedule.campaign import (
+    campaign_record,
+    completed_spec,
+    resume_campaign,
+)
 from mpigraft.bench.suites import app, mini
 from mpigraft.bench.suites.programs import Tool
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.binary import FolderRoot
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import METRICS, Benchmark, Better, Layout, MpiInstall
+from mpigraft.core.serialize import plain
 from mpigraft.native import Natives, programs
-from mpigraft.request import CampaignSpec
+from mpigraft.request import CampaignSpec, asked_campaign, override_spec, read_spec
 from tests.builders.configuration import a_machine, an_mpi
+from tests.builders.messages import matches
+from tests.builders.two_mpis import MACHINE, contents, make_up_transports, planned
 
 SPEC = CampaignSpec(budget_ms=20)
 
@@ -92,3 +103,42 @@ def test_a_build_by_the_wrapper_of_an_mpi_is_taken_for_it(
     prebuilt = [*suite.tools(benchmark, SPEC, a_machine(), files, mpi)]
     assert not [one for one in prebuilt if Path(one.words[0]).parent == tmp_path]
     assert len(made) == 1
+
+
+SMALL = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2.0\n"
+
+
+def test_a_matrix_that_no_benchmark_reads_is_refused_wherever_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By flags, by a file, by the campaign that is repeated, and by the plan that goes on."""
+    make_up_transports(monkeypatch)
+    matrix = tmp_path / "m.mtx"
+    matrix.write_text(SMALL)
+    names = "latency,mini:dirac,partition=blocks"
+    flags = asked_campaign({"benchmark": [names], "matrix": str(matrix)})
+    spec = override_spec(CampaignSpec(), flags)
+    (tmp_path / "night.toml").write_text(f'benchmark = ["{names}"]\nmatrix = "m.mtx"\n')
+    file = read_spec(tmp_path / "night.toml")
+    latency = campaign_record(planned(benchmark=("latency",)))
+    stored = json.loads(latency.plan)
+    record = replace(latency, plan=json.dumps(stored | {"wish": plain(completed_spec(spec))}))
+    assert [b.name for b in requested_benchmarks(spec)] == ["latency", "dirac"]
+    for good in (file, repeated_spec(record)):
+        assert requested_benchmarks(good) == requested_benchmarks(spec)
+        less = override_spec(good, asked_campaign({"benchmark": ["bw"]}))
+        assert [b.name for b in requested_benchmarks(less)] == ["bw"]
+    stored["wish"]["matrix"] = str(matrix)
+    with pytest.raises(UsageError) as error:
+        resume_campaign(json.dumps(stored), MACHINE, contents)
+    assert matches(error.value, "matrix-idle", path=matrix)
+    alone = asked_campaign({"matrix": str(matrix)})
+    for bad in (
+        override_spec(CampaignSpec(), alone),
+        override_spec(repeated_spec(latency), alone),
+        override_spec(file, asked_campaign({"benchmark": ["bw"], "matrix": str(matrix)})),
+        replace(file, benchmark=()),
+    ):
+        with pytest.raises(UsageError) as error:
+            completed_spec(bad)
+        assert matches(error.value, "matrix-idle", path=matrix)

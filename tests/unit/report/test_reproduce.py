@@ -68,6 +68,16 @@ def test_an_application_is_named_as_bench_reads_it() -> None:
     assert "--app" not in again(data)
 
 
+def test_limits_and_a_matrix_are_of_the_benchmarks_that_use_them() -> None:
+    """`bench` refuses them beside others."""
+    both = {"benchmark": ["latency,mini:dirac"], "matrix": "/m.mtx"}
+    data = planned(both | {"limits": ["mini=9", "native=7"]})
+    (card, *_) = cards(data.comparison)
+    assert "native=7" in again(data)[-1]
+    mini = shlex.split(command(data, replace(card, benchmark="mini:dirac")))
+    assert [mini[-3], mini[-1]] == ["/m.mtx", "mini=9"]
+
+
 @pytest.mark.parametrize("wish", [None, [], {"unheard": 1}, {"rounds": "many"}, {"mpi": 3}])
 def test_a_plan_that_says_nothing_gives_no_command(wish: Any) -> None:
     assert again(planned(wish)) == []

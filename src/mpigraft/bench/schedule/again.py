@@ -53,7 +53,12 @@ def benchmark_command(record: CampaignRecord, benchmark: str, layouts: Sequence[
         spec = stored_spec(json.loads(record.plan)["wish"], "the stored plan")
         own = tuple(app for app in spec.app if benchmark == f"app:{app.name}")
         largest = 0 if spec.max_size == USUAL_MAX_SIZE else spec.max_size
-        flags = option_words(replace(spec, app=own, max_size=largest), (*CHANGED, *AXES))
+        name = benchmark.partition(",")[0]
+        named = (name.partition(":")[0], name, benchmark)
+        limits = tuple(one for one in spec.limits if one.rpartition("=")[0] in named)
+        matrix = spec.matrix if name == "mini:dirac" else ""
+        spec = replace(spec, app=own, max_size=largest, limits=limits, matrix=matrix)
+        flags = option_words(spec, (*CHANGED, *AXES))
         words = ["mpigraft", "bench", "--benchmark", benchmark.removeprefix(f"{NATIVE}:")]
         for layout in layouts:
             words += ["--layout", layout]

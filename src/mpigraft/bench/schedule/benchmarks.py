@@ -27,6 +27,8 @@ def requested_benchmarks(spec: CampaignSpec) -> tuple[Benchmark, ...]:
         benchmarks = [_like(b, spec.like) for b in benchmarks]
     for benchmark in benchmarks:
         _check(benchmark, spec)
+    if spec.matrix and ("mini", "dirac") not in {(b.suite, b.name) for b in benchmarks}:
+        raise UsageError.of("matrix-idle", path=spec.matrix)
     return tuple(dict.fromkeys(benchmarks))
 
 
