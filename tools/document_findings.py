@@ -28,6 +28,7 @@ EXIT_CODES = {
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, errors.MpigraftError)
 }
+OF_UNKNOWN = {"word", "near", "known"}  # made for every row of `UsageError.unknown`
 FIELD = re.compile(r"(?<!\{)\{(\w+)[^}]*\}")
 TITLES = {
     "core": "Of several rooms",
@@ -85,15 +86,17 @@ def rooms() -> dict[str, dict[str, Message]]:
 
 
 def uses() -> Iterator[Use]:
-    """Find each `XError.of("code", field=...)` and `Finding.of("code", field=...)` of the sources.
-    A conditional between two codes counts for both; a code in a variable is not found."""
+    """Find each `XError.of("code", field=...)`, `Finding.of(...)` and `UsageError.unknown(...)` of
+    the sources. A conditional between two codes counts for both; one in a variable is not found."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=kind), attr="of"), args=[first]
+                    func=ast.Attribute(value=ast.Name(id=kind), attr="of" | "unknown" as maker),
+                    args=[first, *_],
                 ) if kind == "Finding" or kind in EXIT_CODES:
                     given = {word.arg or "**" for word in node.keywords} - {"level", "evidence"}
+                    given |= OF_UNKNOWN if maker == "unknown" else set()
                     for code in _codes(first):
                         yield Use(path, node.lineno, kind, code, frozenset(given))
 

@@ -149,4 +149,4 @@ def test_an_unknown_reader_is_refused(words: tuple[str, ...]) -> None:
     argv = job(*words, "--stdin", "1", program=SHOW)
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "unknown --stdin '1'" in done.stderr
+    assert "--stdin '1' is unknown" in done.stderr

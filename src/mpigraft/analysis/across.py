@@ -21,7 +21,6 @@ from mpigraft.core.model import (
     Measured,
     layout_order,
 )
-from mpigraft.core.text import did_you_mean
 
 
 def swap_arms(what: str, side: Measured) -> Measured:
@@ -79,8 +78,7 @@ def swap_option(option: str, side: Measured) -> Measured:
     if not named:
         known = sorted({name for key in keys for name, _ in Benchmark.parse(key).options})
         choices = ("configurations", "layouts", *known)
-        near = did_you_mean(option, choices)
-        raise UsageError.of("across-unknown", across=option, near=near, choices=", ".join(choices))
+        raise UsageError.unknown("across-unknown", option, choices)
     if len(named) < 2:
         raise MissingError.of("option-one-value", name=campaign.name, option=option, value=named[0])
     labels = labels_of(side.configurations, side.values)

@@ -42,7 +42,6 @@ from mpigraft.core.model import (
     ValueRow,
     layout_order,
 )
-from mpigraft.core.text import did_you_mean
 
 MARGIN = 0.03  # the default of --margin
 ANY = 1.0  # a level that every joint test passes
@@ -217,10 +216,8 @@ def _select_baseline(
             return hits[0], ()
         listed = ", ".join(sorted(labels[k] for k in hits or names))
         problem = "begins the names of several configurations" if hits else "has no values here"
-        near = "" if hits else did_you_mean(requested, (labels[key] for key in names))
-        raise UsageError.of(
-            "baseline-unknown", requested=requested, problem=problem, near=near, known=listed
-        )
+        near = () if hits else (labels[key] for key in names)
+        raise UsageError.unknown("baseline-unknown", requested, near, problem=problem, known=listed)
     if campaign.baseline in measured:
         return campaign.baseline, ()
     first = min(measured, key=lambda key: layout_order(labels[key]))

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from mpigraft.build.values import BuildHost, BuildRequest, Offer
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Package, PlanTable, Recipe
 
 
@@ -39,8 +38,7 @@ def _check_name(name: str, known: Collection[str], table: PlanTable) -> None:
         if row.id == name:
             raise UsageError.of("package-unneeded", name=name, why=row.why)
     if name not in known:
-        near = did_you_mean(name, known)
-        raise UsageError.of("package-unknown", name=name, near=near, known=", ".join(sorted(known)))
+        raise UsageError.unknown("word-unknown", name, sorted(known), what="package")
 
 
 def usable_offers(

@@ -25,7 +25,6 @@ from mpigraft.build.values import (
 )
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Finding
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Compiler, Package, PlanTable, Recipe, version_numbers
 
 __all__ = ["BuildHost", "BuildPlan", "BuildRequest", "BuildStep", "plan_build", "plan_system"]
@@ -167,18 +166,16 @@ def _recipe(name: str, table: PlanTable) -> Recipe:
     for recipe in table.recipes:
         if recipe.id == name:
             return recipe
-    known = [recipe.id for recipe in table.recipes]
-    near = did_you_mean(name, known)
-    raise UsageError.of("recipe-unknown", name=name, near=near, known=", ".join(known))
+    known = (recipe.id for recipe in table.recipes)
+    raise UsageError.unknown("word-unknown", name, known, what="recipe")
 
 
 def _compiler(name: str, table: PlanTable) -> Compiler:
     for compiler in table.compilers:
         if name in (compiler.id, compiler.cc):
             return compiler
-    known = [compiler.id for compiler in table.compilers]
-    near = did_you_mean(name, known)
-    raise UsageError.of("compiler-unknown", name=name, near=near, known=", ".join(known))
+    known = (compiler.id for compiler in table.compilers)
+    raise UsageError.unknown("word-unknown", name, known, what="compiler")
 
 
 def _compiler_for(compiler: Compiler, host: BuildHost) -> Compiler:

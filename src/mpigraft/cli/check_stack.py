@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from mpigraft.cli.common import chosen_mpis, console, examine_machine, out, tell
 from mpigraft.core.errors import CheckFailed, MissingError, UsageError
 from mpigraft.core.numbers import duration
-from mpigraft.core.text import did_you_mean
 from mpigraft.report import (
     own_mpi_line,
     print_screen,
@@ -88,8 +87,7 @@ def _report_injected(
 def read_part(text: str) -> str:
     """Read --replace of an override: libfabric, ucx, or empty for the MPI. Raises UsageError."""
     if text not in PARTS:
-        near, parts = did_you_mean(text, PARTS), ", ".join(PARTS)
-        raise UsageError.of("part-unknown", replace=text, near=near, parts=parts)
+        raise UsageError.unknown("word-unknown", text, PARTS, what="--replace")
     return "" if text == PARTS[0] else text
 
 

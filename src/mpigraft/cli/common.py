@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import columns, did_you_mean, fold_message, terminal_safe
+from mpigraft.core.text import columns, fold_message, terminal_safe
 
 if TYPE_CHECKING:
     from mpigraft.cli.console import Console
@@ -113,16 +113,14 @@ def lacking_module(error: ImportError) -> MissingError:
 def chosen_form(form: str, as_json: bool, forms: Sequence[str]) -> str:
     """Return what --as or --json asks for. Raises UsageError for a form that is none of `forms`."""
     if form not in forms:
-        near = did_you_mean(form, forms)
-        raise UsageError.of("form-unknown", form=form, near=near, forms=", ".join(forms))
+        raise UsageError.unknown("word-unknown", form, forms, what="--as")
     return "json" if as_json else form
 
 
 def refuse_unknown_gate(word: str | None, gates: Sequence[str]) -> None:
     """Refuse what --fail-on is given, if it is none of `gates`. Raises UsageError."""
-    if word not in (None, *gates):
-        near = did_you_mean(word or "", gates)
-        raise UsageError.of("fail-on-unknown", fail_on=word, near=near, gates=" or ".join(gates))
+    if word is not None and word not in gates:
+        raise UsageError.unknown("word-unknown", word, gates, what="--fail-on")
 
 
 def refuse_unknown_engine(name: str) -> None:

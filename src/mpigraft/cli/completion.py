@@ -8,7 +8,6 @@ import typer
 
 from mpigraft.cli.common import out
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
 
 
 def command(
@@ -29,6 +28,5 @@ def command(
     from mpigraft.cli.complete import SHELLS
 
     if shell not in SHELLS:
-        near, known = did_you_mean(shell, SHELLS), ", ".join(SHELLS)
-        raise UsageError.of("shell-unknown", shell=shell, near=near, known=known)
+        raise UsageError.unknown("word-unknown", shell, SHELLS, what="shell")
     out(SHELLS[shell], exact=True)

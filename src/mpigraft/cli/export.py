@@ -12,7 +12,6 @@ from mpigraft.cli import common
 from mpigraft.cli.report import check
 from mpigraft.cli.streams import OutputLost
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import did_you_mean
 
 FORMATS = ("csv", "json", "parquet")
 
@@ -42,7 +41,7 @@ def command(
 
     chosen = form or (output.suffix[1:].lower() if output else "") or "csv"
     if chosen not in FORMATS:
-        raise UsageError.of("export-format", form=chosen, near=did_you_mean(chosen, FORMATS))
+        raise UsageError.unknown("export-format", chosen, FORMATS)
     store = common.store_of(ctx)
     record = store.campaign(campaign)
     if output is None:

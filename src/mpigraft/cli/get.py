@@ -12,7 +12,7 @@ import typer
 
 from mpigraft.cli.common import Json, flag, option, out
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean, fold
+from mpigraft.core.text import fold
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -96,8 +96,8 @@ def _named(word: str) -> tuple[Family, str]:
 
     family, _, version = word.partition("@")
     if family not in set(Family) or word.endswith("@"):
-        near, known = did_you_mean(family, MPI_OFFERS), ", ".join(MPI_OFFERS)
-        raise UsageError.of("family-unknown", family=word, near=near, families=known)
+        name = family if version else word
+        raise UsageError.unknown("word-unknown", name, MPI_OFFERS, what="MPI family")
     return Family(family), version
 
 

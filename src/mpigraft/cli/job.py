@@ -20,7 +20,6 @@ from mpigraft.cli.common import (
     tell_step,
 )
 from mpigraft.core.errors import LaunchFailed, MissingError, MpigraftError, UsageError
-from mpigraft.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding, Machine
@@ -50,8 +49,7 @@ def requested_job(asked: Asked[RunSpec], program: Sequence[str], verb: str = "ru
 
     one, given = asked.value, asked.given
     if one.stdin not in STDIN:
-        near, known = did_you_mean(one.stdin, STDIN), ", ".join(STDIN)
-        raise UsageError.of("stdin-unknown", stdin=one.stdin, near=near, known=known)
+        raise UsageError.unknown("word-unknown", one.stdin, STDIN, what="--stdin")
     refuse_unknown_engine(one.engine)
     replaced_part(one.replace)
     if "ranks" in given:

@@ -15,7 +15,7 @@ import typer
 from mpigraft.cli.common import flag, option, out, program, store_of, tell, tell_unread
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.numbers import counted
-from mpigraft.core.text import columns, did_you_mean, fold, join_some
+from mpigraft.core.text import columns, fold, join_some
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
@@ -151,9 +151,8 @@ def find(store: Store, name: str) -> SubmissionRecord:
         raise MissingError.of("no-submission", folder=store.folder)
     if not same:
         names = ", ".join(f"{s.campaign[:8]} ({s.name})" for s in known[-8:]) or "there is none"
-        near = did_you_mean(name, (s.name for s in known))
-        raise UsageError.of(
-            "submission-unknown", name=name, folder=store.folder, near=near, names=names
+        raise UsageError.unknown(
+            "submission-unknown", name, (s.name for s in known), folder=store.folder, known=names
         )
     return (exact or taken or same)[-1]
 

@@ -6,9 +6,11 @@ has them by code. `cli` prints them and exits with the class's exit code; no oth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Self
 
 from mpigraft.core.messages import message_of
+from mpigraft.core.text import did_you_mean
 
 
 class MpigraftError(Exception):
@@ -28,6 +30,14 @@ class MpigraftError(Exception):
         """Make the error of a row. Raises KeyError for an unknown code or a missing value."""
         row = message_of(code).fill(values)
         return cls(row.message, why=row.why, fix=row.fix, code=code)
+
+    @classmethod
+    def unknown(cls, code: str, word: str, names: Iterable[str], /, **values: object) -> Self:
+        """Make the error of a word that is none of `names`. Its row has {word}, {near}, those that
+        it may be a misspelling of, and {known}, all of them."""
+        known = [*names]
+        near = did_you_mean(word, (name for name in known if name != word))
+        return cls.of(code, **{"word": word, "near": near, "known": ", ".join(known)} | values)
 
     def amended(self, **parts: str) -> Self:
         """Copy the error with another `message`, `why` or `fix`."""

@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import Any
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge.reader import load_document, read_table, toml
 
 FOLDER = "cases"
@@ -47,6 +46,5 @@ def load_case(name: str) -> ApplicationCase:
 
 def _file(name: str) -> Any:
     if name not in case_names():
-        near, known = did_you_mean(name, case_names()), ", ".join(case_names())
-        raise UsageError.of("case-unknown", name=name, near=near, known=known)
+        raise UsageError.unknown("case-unknown", name, case_names())
     return files("mpigraft.knowledge").joinpath(FOLDER, f"{name}{ENDING}")

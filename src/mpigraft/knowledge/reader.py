@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.numbers import read_size
-from mpigraft.core.text import did_you_mean
 
 Document = Mapping[str, Any]
 Row = TypeVar("Row")
@@ -285,10 +284,7 @@ class Given:
     def _refuse_unknown(self, value: Any) -> None:
         words = self.rules.words or (tuple(self.hint) if issubclass(self.hint, Enum) else ())
         if words and value not in words:
-            near, known = did_you_mean(str(value), words), ", ".join(words)
-            raise UsageError.of(
-                "value-unknown", place=self.place, value=value, near=near, known=known
-            )
+            raise UsageError.unknown("word-unknown", str(value), words, what=self.place)
 
     def several(self, kind: Any) -> tuple[Any, ...]:
         """Read a list of values of type `kind`, or of an option one."""

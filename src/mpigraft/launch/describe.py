@@ -20,7 +20,6 @@ from mpigraft.core.model import (
     Scope,
     cores_of,
 )
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import rank_variables
 from mpigraft.launch import gpu_select
 from mpigraft.launch.launchers.hardware import in_order
@@ -51,8 +50,7 @@ def render_launchers(
     """Render the command line of each launcher. Raises UsageError for an unknown one."""
     for kind in kinds:
         if kind not in LAUNCHERS:
-            near, known = did_you_mean(kind, LAUNCHERS), ", ".join(LAUNCHERS)
-            raise UsageError.of("launcher-unknown", name=kind, near=near, known=known)
+            raise UsageError.unknown("word-unknown", kind, LAUNCHERS, what="launcher")
         for mpi in _mpis(kind, machine):
             yield _render(kind, mpi, machine, layout, placement, allocation)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Given
 
 
@@ -34,10 +33,7 @@ def _of_table(given: Given) -> Iterator[str]:
     for engine, words in given.value.items():
         place = f"{source}: {engine}"
         if engine not in with_options:
-            near, known = did_you_mean(engine, with_options), ", ".join(with_options)
-            raise UsageError.of(
-                "site-engine-unknown", source=source, engine=engine, near=near, known=known
-            )
+            raise UsageError.unknown("word-unknown", engine, with_options, what=f"{source}: engine")
         valid = isinstance(words, list) and all(isinstance(word, str) for word in words)
         if not valid or any("\0" in word for word in words):
             raise replace(given, key=engine, value=words, named=place).unfit("a list of texts")

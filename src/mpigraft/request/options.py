@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar, cast
 from mpigraft.core.budget import Budget
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import TooMuch, parse_toml
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Given, Rules, as_written, described, rules_of, toml
 
 Spec = TypeVar("Spec")
@@ -105,8 +104,7 @@ def read_option(
     """Read the value of an option. A `stored` plan may have the default, also where a user may not
     give it. Raises UsageError, which names `source`."""
     if key not in options:
-        near, known = did_you_mean(key, options), ", ".join(sorted(options))
-        raise UsageError.of("option-unknown-key", source=source, key=key, near=near, known=known)
+        raise UsageError.unknown("option-unknown-key", key, sorted(options), source=source)
     one = options[key]
     default = one.field.default if stored else None
     return Given(key, value, one.hint, one.rules, named=one.place(source), default=default).read()

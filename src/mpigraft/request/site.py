@@ -32,7 +32,7 @@ from typing import Any
 from mpigraft.core import file_dependencies
 from mpigraft.core.errors import UsageError
 from mpigraft.core.parsers import MAX_TOML
-from mpigraft.core.text import did_you_mean, printable
+from mpigraft.core.text import printable
 from mpigraft.request.job.spec import RunSpec
 from mpigraft.request.options import (
     COMMAND_LINE,
@@ -196,11 +196,7 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
         begins[name] = _heading(name, text)
         if name not in TABLES or not isinstance(part, dict):
             line = begins[name] if isinstance(part, dict) else line_of(name, text)
-            known = ", ".join(f"[{table}]" for table in TABLES)
-            near = "" if name in TABLES else did_you_mean(name, TABLES)
-            raise UsageError.of(
-                "site-key-unknown", path=path, line=line, name=name, near=near, known=known
-            )
+            raise UsageError.unknown("site-key-unknown", name, TABLES, path=path, line=line)
     values: dict[str, object] = {}
     lines: dict[str, str] = {}
     for key, value in table.get("run", {}).items():
@@ -257,8 +253,5 @@ def _fixed(key: str, value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise UsageError.of("site-fixed-invalid", where=where)
     if unknown := [word for word in value if word not in KEYS]:
-        near, known = did_you_mean(unknown[0], KEYS), ", ".join(KEYS)
-        raise UsageError.of(
-            "site-fixed-unknown", where=where, unknown=unknown[0], near=near, keys=known
-        )
+        raise UsageError.unknown("site-fixed-unknown", unknown[0], KEYS, where=where)
     return tuple(value)

@@ -28,7 +28,6 @@ from mpigraft.core.model import (
     Transport,
 )
 from mpigraft.core.serialize import digest
-from mpigraft.core.text import did_you_mean
 from mpigraft.discovery import row_content
 from mpigraft.evidence import opened_libraries
 from mpigraft.knowledge import Facts, resolve_transport, transport_names, transport_offers
@@ -358,8 +357,8 @@ def choose_baseline(configurations: Sequence[Configuration], name: str) -> Confi
             return hits[0]
         problem = "begins the names of several configurations" if hits else "is none of them"
         known = ", ".join(c.id for c in hits or configurations)
-        near = "" if hits else did_you_mean(name, (c.id for c in configurations))
-        raise UsageError.of("baseline-not-one", name=name, problem=problem, near=near, known=known)
+        near = () if hits else (c.id for c in configurations)
+        raise UsageError.unknown("baseline-not-one", name, near, problem=problem, known=known)
     here = [c for c in configurations if c.graft is None] or configurations
     cray = [c for c in here if c.mpi and c.mpi.family is Family.CRAY_MPICH]
     in_path = [c for c in here if c.mpi and c.mpi.source == "path"]

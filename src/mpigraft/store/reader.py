@@ -33,7 +33,6 @@ from mpigraft.core.model import (
     ValueRow,
 )
 from mpigraft.core.serialize import canonical
-from mpigraft.core.text import did_you_mean
 from mpigraft.core.write import make_folder, write_whole
 from mpigraft.store import bounds, file, rows
 from mpigraft.store.contents import Contents, ContentsIndex
@@ -138,14 +137,14 @@ class Store:
         if len(near) == 1:
             return near[0]
         listed = (f"{c.id[:8]} ({c.name}, {c.created[:10]})" for c in (near or known)[-8:])
-        names = {word for c in known for word in (c.name, c.id[:8])}
-        raise UsageError.of(
+        names = {word for c in known for word in (c.name, c.id[:8]) if not near}
+        raise UsageError.unknown(
             "campaign-not-one",
-            name=name,
+            name,
+            sorted(names),
             problem=problem,
             folder=self.folder,
-            near="" if near else did_you_mean(name, sorted(names)),
-            known_text=", ".join(listed),
+            known=", ".join(listed),
         )
 
     def _files_of(self, name: str) -> set[str]:

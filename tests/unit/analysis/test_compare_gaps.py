@@ -243,7 +243,7 @@ def test_a_whole_name_is_meant_although_others_begin_with_it() -> None:
     assert compared(rows, baseline="k0").baseline == "mpi@k0"
     with pytest.raises(UsageError, match="several") as caught:
         compared(rows, baseline="mpi@k")
-    assert caught.value.fix == "name one of: mpi@k0, mpi@k0b"
+    assert caught.value.fix == "give one of: mpi@k0, mpi@k0b"
 
 
 def test_a_configuration_without_values_is_no_baseline() -> None:

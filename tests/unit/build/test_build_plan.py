@@ -310,9 +310,9 @@ def test_what_is_known_of_versions_is_said_where_it_matters() -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"recipe": "lammps"}, "recipe-unknown"),
-        ({"versions": {"libfabrik": ""}}, "package-unknown"),
-        ({"versions": {"cuda": ""}}, "package-unknown"),
+        ({"recipe": "lammps"}, "word-unknown"),
+        ({"versions": {"libfabrik": ""}}, "word-unknown"),
+        ({"versions": {"cuda": ""}}, "word-unknown"),
         ({"versions": {"libpdap": ""}}, "package-unneeded"),
         ({"versions": {"libfabric": "1.2"}}, "version-unknown"),
         ({"versions": {"mpich": ""}}, "package-other-recipe"),
@@ -328,7 +328,7 @@ def test_bad_requests_are_refused(words: dict[str, Any], code: str) -> None:
 def test_a_misspelt_word_gets_a_suggestion() -> None:
     with pytest.raises(UsageError) as error:
         planned("openmpi5")
-    assert matches(error.value, "recipe-unknown", near="did you mean openmpi")
+    assert matches(error.value, "word-unknown", near="did you mean openmpi")
 
 
 REFUSALS = {"versions-clash", "package-needed", "package-contradiction", "package-one-of",

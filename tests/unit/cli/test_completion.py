@@ -138,7 +138,7 @@ def test_values_need_no_heavy_import() -> None:
 def test_an_unknown_shell_is_named(run: Run) -> None:
     ended = run("completion", "bsh")
     assert ended.code == 2
-    assert matches(ended.err, "shell-unknown")
+    assert matches(ended.err, "word-unknown")
     assert run("completion", "bash").out == complete.BASH
 
 

@@ -83,7 +83,7 @@ def _baseline() -> object:
         (lambda: select_mpis(["opnmpi"], [MPI]), "mpi-missing", MPI.id),
         (_transport, "transport-unknown", "ob1-sm"),
         (_baseline, "baseline-not-one", "openmpi@5.0.11/ucx"),
-        (lambda: find_scheduler("slrum"), "scheduler-unknown", "slurm"),
+        (lambda: find_scheduler("slrum"), "word-unknown", "slurm"),
         (_limits, "limit-idle", "osu"),
         (_options("latency,lik=osu"), "benchmark-option-unknown", "like"),
         (_options("latency,like=ous"), "benchmark-option-unknown", "osu"),
@@ -104,8 +104,8 @@ def test_a_misspelt_name_of_a_campaign(lookup: Callable[[], object], code: str, 
     ("line", "code", "near"),
     [
         ("stop_ealry_at = 9", "option-unknown-key", "stop_early_at"),
-        ("timing = 'osuu'", "value-unknown", "osu"),
-        ("guest = ['natve']", "value-unknown", "native"),
+        ("timing = 'osuu'", "word-unknown", "osu"),
+        ("guest = ['natve']", "word-unknown", "native"),
     ],
 )
 def test_a_misspelt_word_of_a_campaign_file(
@@ -123,7 +123,7 @@ def test_a_misspelt_word_of_a_campaign_file(
     [
         ("[rnu]\nranks = 2", "site-key-unknown", "run"),
         ("[policy]\nfixed = ['engin']", "site-fixed-unknown", "engine"),
-        ("[run]\nengine_option = { apptaner = ['-v'] }", "site-engine-unknown", "apptainer"),
+        ("[run]\nengine_option = { apptaner = ['-v'] }", "word-unknown", "apptainer"),
     ],
 )
 def test_a_misspelt_word_of_a_sites_profile(

@@ -232,8 +232,8 @@ def test_options_reach_the_plan(made: Made, capsys: pytest.CaptureFixture[str]) 
     [
         ((), "a plan needs a guest and a host MPI"),
         (("app.sif",), "a plan needs a guest and a host MPI"),
-        ((*WORDS, "--as", "yaml"), "unknown --as 'yaml'"),
-        ((*WORDS, "--replace", "nothing"), "unknown --replace 'nothing'"),
+        ((*WORDS, "--as", "yaml"), "--as 'yaml' is unknown"),
+        ((*WORDS, "--replace", "nothing"), "--replace 'nothing' is unknown"),
         ((*WORDS, "-o", "/not/there/x"), "/not/there/x: No such file"),
         (("--remove", "abc"), "'abc' matches no graft here"),
     ],

@@ -235,7 +235,7 @@ def test_a_campaign_is_found_by_its_file(run: Run, store: Store) -> None:
             add_campaign(writer, other, {"k1": OB1}, "{}")
     (second,) = {*store.folder.glob("*.sqlite")} - {path}
     refusal = run("results", "show", second.stem, code=2)
-    assert matches(refusal, "campaign-not-one", name=second.stem, known_text="other2")
+    assert matches(refusal, "campaign-not-one", word=second.stem, known="other2")
     assert NIGHTLY.name not in refusal
 
 
@@ -263,7 +263,7 @@ def test_a_run_without_evidence_is_no_pass(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_campaign_that_is_not_there_is_named(run: Run, store: Store) -> None:
-    assert matches(run("results", "show", "weekly", code=2), "campaign-not-one", name="weekly")
+    assert matches(run("results", "show", "weekly", code=2), "campaign-not-one", word="weekly")
     near = run("results", "show", "nigthly", code=2)
     assert matches(near, "campaign-not-one", near="did you mean nightly")
     wrong = f"{NIGHTLY.id[:7]}0"

@@ -218,8 +218,8 @@ def test_get_takes_several_mpis(
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ("openmpi openmp", "family-unknown"),
-        ("openmpi mpich@", "family-unknown"),
+        ("openmpi openmp", "word-unknown"),
+        ("openmpi mpich@", "word-unknown"),
         ("openmpi@5.0.11 --version 5.0.11", "version-of-several"),
         ("openmpi mpich --version 5.0.2", "version-of-several"),
         ("openmpi mpich --openmp", "openmp-of-intel"),

@@ -342,7 +342,7 @@ def test_an_engine_is_found_with_its_version(tmp_path: Path) -> None:
     environ = {"PATH": str(tmp_path)}
     with pytest.raises(MissingError, match="no apptainer and no singularity"):
         find_engine("apptainer", environ)
-    with pytest.raises(UsageError, match="unknown engine 'docker'"):
+    with pytest.raises(UsageError, match="engine 'docker' is unknown"):
         find_engine("docker", environ)
     fake(tmp_path, "singularity", "singularity-ce version 4.1.0-noble")
     assert find_engine("apptainer", environ) == (str(tmp_path / "singularity"), "4.1.0-ce")

@@ -100,7 +100,7 @@ def test_several_are_an_axis() -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(UsageError, match="unknown launcher 'jsrun'"):
+    with pytest.raises(UsageError, match="launcher 'jsrun' is unknown"):
         launchers_for(OPENMPI5, a_machine(), ("jsrun",))
 
 

@@ -258,7 +258,7 @@ def test_matplotlib_is_missed_before_anything_is_written(monkeypatch: pytest.Mon
 
 
 def test_an_unknown_width_is_refused_at_once() -> None:
-    with pytest.raises(UsageError, match="'wide' is not page or column"):
+    with pytest.raises(UsageError, match="--figure-width 'wide' is unknown"):
         render_figures(small_data(), "wide")
 
 

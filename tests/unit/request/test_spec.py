@@ -92,7 +92,7 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
         ("name = 'B'\nenv = { A = 1, B = false }", "toml:2: env.B must be"),
         ("env.A = 1\nenv.B = 2026-01-01", "toml:2: env.B must be"),
         ("mpi = [1, 2]", "list of texts"),
-        ("buffers = 'disk'", "one of host, cuda, rocm"),
+        ("buffers = 'disk'", "one of: host, cuda, rocm"),
     ],
 )
 def test_a_bad_file_is_refused_with_its_name_and_place(

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mpigraft.analysis import PAIRS_BENCHMARK
-from mpigraft.bench.suites.programs import nearest_option
+from mpigraft.bench.suites.programs import unknown_option
 from mpigraft.bench.suites.registry import NATIVE, PROGRAM_SUITES
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
-from mpigraft.core.text import did_you_mean
 from mpigraft.native import BENCHMARK_OPTIONS, benchmarks, own_benchmarks
 from mpigraft.request import CampaignSpec
 
@@ -75,29 +74,17 @@ def _check(benchmark: Benchmark, spec: CampaignSpec) -> None:
         return
     if benchmark.suite != NATIVE:
         suites = (NATIVE, *PROGRAM_SUITES)
-        near, known = did_you_mean(benchmark.suite, suites), ", ".join(suites)
-        raise UsageError.of(
-            "suite-unknown", key=benchmark.key, suite=benchmark.suite, near=near, known=known
-        )
+        raise UsageError.unknown("word-unknown", benchmark.suite, suites, what="suite")
     if benchmark.name not in benchmarks():
         others = [f"{s}:{name}" for s, one in PROGRAM_SUITES.items() for name in one.names(spec)]
-        near = did_you_mean(benchmark.name, (*benchmarks(), *others))
-        raise UsageError.of("benchmark-unknown", name=benchmark.name, near=near)
+        raise UsageError.unknown("benchmark-unknown", benchmark.name, (*benchmarks(), *others))
     for option, value in benchmark.options:
         if (
             option not in BENCHMARK_OPTIONS
             or not value
             or value not in (BENCHMARK_OPTIONS[option] or (value,))
         ):
-            known = "; ".join(f"{k}={'|'.join(v) or 'N'}" for k, v in BENCHMARK_OPTIONS.items())
-            raise UsageError.of(
-                "benchmark-option-unknown",
-                key=benchmark.key,
-                option=option,
-                value=value,
-                near=nearest_option(option, value, BENCHMARK_OPTIONS),
-                known=known,
-            )
+            raise unknown_option(benchmark, option, value, BENCHMARK_OPTIONS)
         if option == "like" and benchmark.name in own_benchmarks():
             raise UsageError.of(
                 "benchmark-not-in-osu",

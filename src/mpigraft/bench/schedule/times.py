@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from mpigraft.bench.suites.registry import NATIVE
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark
-from mpigraft.core.text import did_you_mean
 from mpigraft.native import ALONE, STARTUP
 from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec
 
@@ -58,8 +57,7 @@ def refuse_idle_limits(spec: CampaignSpec, benchmarks: Sequence[Benchmark]) -> N
     known = dict.fromkeys([*(b.suite for b in benchmarks), *names])
     for name in spec.limited:
         if name not in known:
-            near = did_you_mean(name, known)
-            raise UsageError.of("limit-idle", name=name, near=near, known=", ".join(known))
+            raise UsageError.unknown("limit-idle", name, known)
 
 
 def usual_max_size(spec: CampaignSpec) -> int:

@@ -17,7 +17,7 @@ from mpigraft.bench.matrix.market import read_market
 from mpigraft.bench.matrix.partition import has_metis, usual_method
 from mpigraft.bench.suites import native
 from mpigraft.bench.suites.base import Parsed
-from mpigraft.bench.suites.programs import Ranks, Tool, refuse_unknown
+from mpigraft.bench.suites.programs import Ranks, Tool, refuse_unknown, unknown_option
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
@@ -29,7 +29,6 @@ from mpigraft.core.model import (
     Metric,
     MpiInstall,
 )
-from mpigraft.core.text import did_you_mean
 from mpigraft.native import Natives
 from mpigraft.request import CampaignSpec
 
@@ -80,15 +79,8 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     takes = TAKES[benchmark.name]
     for option, value in benchmark.options:
         if option not in takes or not re.fullmatch(OPTIONS[option], value):
-            known = "; ".join(f"{name}={_shown(name)}" for name in takes)
-            raise UsageError.of(
-                "benchmark-option-unknown",
-                key=benchmark.key,
-                option=option,
-                value=value,
-                near=did_you_mean(option, set(takes) - {option}),
-                known=known,
-            )
+            shown = "; ".join(f"{name}={_shown(name)}" for name in takes)
+            raise unknown_option(benchmark, option, value, dict.fromkeys(takes, ()), shown)
     if {"local", "size"} <= dict(benchmark.options).keys():
         raise UsageError.of("mini-two-sizes", key=benchmark.key)
     if benchmark.name == "dirac":

@@ -16,7 +16,6 @@ from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, EnvRow, Layout, Machine, MpiInstall
-from mpigraft.core.text import did_you_mean
 from mpigraft.request import CampaignSpec
 
 
@@ -135,27 +134,35 @@ def refuse_options(benchmark: Benchmark, known: dict[str, tuple[str, ...]]) -> N
     for option, value in benchmark.options:
         number = value.isascii() and value.isdigit() and int(value) > 0
         if option not in known or not (value in known[option] or (not known[option] and number)):
-            shown = "; ".join(f"{k}={'|'.join(v) or 'N'}" for k, v in known.items())
-            raise UsageError.of(
-                "benchmark-option-unknown",
-                key=benchmark.key,
-                option=option,
-                value=value,
-                near=nearest_option(option, value, known),
-                known=shown or "it has no options",
-            )
+            raise unknown_option(benchmark, option, value, known)
 
 
-def nearest_option(option: str, value: str, known: Mapping[str, Collection[str]]) -> str:
-    """Ask for the option that a misspelt one is nearest to, or for its value."""
-    return did_you_mean(value, known[option]) if option in known else did_you_mean(option, known)
+def unknown_option(
+    benchmark: Benchmark,
+    option: str,
+    value: str,
+    known: Mapping[str, Collection[str]],
+    shown: str = "",
+) -> UsageError:
+    """Make the error of an option that a benchmark does not have, or not with this value."""
+    all_of = "; ".join(f"{k}={'|'.join(v) or 'N'}" for k, v in known.items())
+    word, names = (value, known[option]) if option in known else (option, known)
+    return UsageError.unknown(
+        "benchmark-option-unknown",
+        word,
+        names,
+        key=benchmark.key,
+        option=option,
+        value=value,
+        known=shown or all_of or "it has no options",
+    )
 
 
 def refuse_unknown(benchmark: Benchmark, names: tuple[str, ...]) -> None:
     if benchmark.name not in names:
-        suite, name = benchmark.suite, benchmark.name
-        near = did_you_mean(f"{suite}:{name}", (f"{suite}:{one}" for one in names))
-        raise UsageError.of("suite-benchmark-unknown", suite=suite, name=name, near=near)
+        known = (f"{benchmark.suite}:{one}" for one in names)
+        name = f"{benchmark.suite}:{benchmark.name}"
+        raise UsageError.unknown("benchmark-unknown", name, known)
 
 
 def refuse_absent(flag: str, paths: Iterable[str], spec: CampaignSpec) -> None:

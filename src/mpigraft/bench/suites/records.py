@@ -14,11 +14,10 @@ from pathlib import Path
 
 from mpigraft.bench.suites import native
 from mpigraft.bench.suites.base import Parsed
-from mpigraft.bench.suites.programs import Tool
+from mpigraft.bench.suites.programs import Tool, unknown_option
 from mpigraft.bench.suites.rank_files import RankFiles
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Benchmark, Better, Layout, Metric
-from mpigraft.core.text import did_you_mean
 from mpigraft.request import CampaignSpec
 from mpigraft.trace import Prepared, read_record_file
 
@@ -57,11 +56,8 @@ def check(benchmark: Benchmark, spec: CampaignSpec) -> None:
     """Raise UsageError for a file that is no record, and for another option or value."""
     for option, value in benchmark.options:
         if option not in OPTIONS or not OPTIONS[option].fullmatch(value):
-            raise UsageError.of(
-                "benchmark-option-unknown", key=benchmark.key, option=option, value=value,
-                near=did_you_mean(option, OPTIONS.keys() - {option}),
-                known="gaps=none or a factor; only=ROUTINE+ROUTINE; phase=N",
-            )  # fmt: skip
+            shown = "gaps=none or a factor; only=ROUTINE+ROUTINE; phase=N"
+            raise unknown_option(benchmark, option, value, dict.fromkeys(OPTIONS, ()), shown)
     if spec.image:
         raise UsageError.of("replay-in-guest", key=benchmark.key)
     path, only = Path(benchmark.name), dict(benchmark.options).get("only", "")

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from mpigraft.core.model.nodes import Layout
@@ -78,8 +77,7 @@ def refuse_count(flag: str, number: int) -> None:
 
 def _refuse_unknown(what: str, word: str, known: tuple[str, ...]) -> None:
     if word not in known:
-        near = did_you_mean(word, known)
-        raise UsageError.of("word-unknown", what=what, word=word, near=near, known=", ".join(known))
+        raise UsageError.unknown("word-unknown", word, known, what=what)
 
 
 def _meant(text: str) -> str:

@@ -18,7 +18,6 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import Bind, EngineContext, EnvRow, GraftPlan, GuestKind
 from mpigraft.core.process import run_command
-from mpigraft.core.text import did_you_mean
 from mpigraft.graft.engines import apptainer, bwrap, charliecloud, mounts, none, podman
 from mpigraft.graft.engines.parts import OptionGroup, flat
 from mpigraft.graft.injection.plan import RELAY
@@ -198,8 +197,7 @@ def select_engine(kind: GuestKind, environ: Mapping[str, str], name: str = "") -
 def engine_named(name: str) -> Engine:
     """Return the engine of that name. Raises UsageError for an unknown one."""
     if name not in ENGINES:
-        near = did_you_mean(name, ENGINES)
-        raise UsageError.of("engine-unknown", name=name, near=near, engines=", ".join(ENGINES))
+        raise UsageError.unknown("word-unknown", name, ENGINES, what="engine")
     return ENGINES[name]
 
 

@@ -22,7 +22,6 @@ from mpigraft.core.model import (
     Transport,
     TransportOffer,
 )
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge.reader import Document, load_document, read_rows
 from mpigraft.knowledge.transports.fabrics import UP, devices_by_fabric, fabrics
 from mpigraft.knowledge.transports.rows import TransportRow, When, read_tells, read_transports
@@ -130,8 +129,8 @@ def resolve_transport(name: str, mpi: MpiInstall, facts: Facts) -> Transport:
     do not stop a transport that is named: the probe shows whether it works.
     """
     if name not in transport_names(mpi.family):
-        near = did_you_mean(name, transport_names(mpi.family))
-        raise UsageError.of("transport-unknown", family=mpi.family, name=name, near=near)
+        known = transport_names(mpi.family)
+        raise UsageError.unknown("transport-unknown", name, known, family=mpi.family)
     row = matching_row(name, mpi, facts)
     if unmet := _unmet(row, mpi, facts):
         raise MissingError.of("transport-unusable", id=mpi.id, name=name, unmet=unmet)

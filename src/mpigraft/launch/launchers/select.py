@@ -13,7 +13,6 @@ from pathlib import Path
 from mpigraft.binary import ElfError, read_elf
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family, LaunchedBy, LauncherInfo, Machine, MpiInstall
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import PMI, known_world, wireups
 
 OWN = ("own", "mpirun", "mpiexec")
@@ -36,8 +35,7 @@ def launchers_for(
     """
     for name in wanted:
         if name not in (*OWN, *OTHERS):
-            near, known = did_you_mean(name, (*OWN, *OTHERS)), ", ".join((*OWN, *OTHERS))
-            raise UsageError.of("launcher-not-known", name=name, near=near, known=known)
+            raise UsageError.unknown("word-unknown", name, (*OWN, *OTHERS), what="launcher")
     names = [launcher_name(name) for name in wanted] or (["own"] if mpi.launcher else [*OTHERS])
     usable: list[LaunchedBy | None] = []
     left_out: list[tuple[str, str]] = []

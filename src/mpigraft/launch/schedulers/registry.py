@@ -12,7 +12,6 @@ from mpigraft.core.env import SCHEDULER_CONFIGURATION
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import JobRequest, JobState, JobStatus
 from mpigraft.core.process import Completed, run_command
-from mpigraft.core.text import did_you_mean
 from mpigraft.launch.schedulers import flux, pbs, slurm
 
 SUBMIT_LIMIT_S = 60.0  # a busy controller is slow; one that is being restarted answers later
@@ -76,8 +75,7 @@ def submit_script(name: str, script: str) -> str:
 def _kind(name: str) -> Batch:
     """Give the scheduler of that name. Raises UsageError."""
     if name not in SCHEDULERS:
-        near, known = did_you_mean(name, SCHEDULERS), ", ".join(SCHEDULERS)
-        raise UsageError.of("scheduler-unknown", name=name, near=near, schedulers=known)
+        raise UsageError.unknown("word-unknown", name, SCHEDULERS, what="--scheduler")
     return SCHEDULERS[name]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mpigraft.core.env import redact
 from mpigraft.core.errors import MissingError, UsageError
-from mpigraft.core.text import did_you_mean, printable
+from mpigraft.core.text import printable
 from mpigraft.report.contents import ReportData
 from mpigraft.report.html.document import colours
 from mpigraft.report.paper.panels import PaperLine, paper_figures
@@ -25,8 +25,7 @@ def render_figures(data: ReportData, width: str = "page") -> Iterator[tuple[str,
     """(file name, content) of each figure, as SVG and as PDF. Raises UsageError for a width that is
     none of WIDTHS, MissingError where matplotlib is not installed: both at once."""
     if width not in WIDTHS:
-        near = did_you_mean(width, WIDTHS)
-        raise UsageError.of("figure-width-unknown", width=width, near=near)
+        raise UsageError.unknown("word-unknown", width, WIDTHS, what="--figure-width")
     try:
         from mpigraft.report.paper.drawing import draw
     except ImportError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import option, option_words, options_of, read_settings, settings_of
@@ -274,10 +274,8 @@ class GraftSpec:
         from mpigraft.core.model import Replace
         from mpigraft.graft import GraftOptions
 
-        if self.replace not in (Replace.MPI, Replace.LIBFABRIC):
-            raise UsageError.of("replace-unknown", replace=self.replace)
         return GraftOptions(
-            Replace(self.replace),
+            replaced_part(self.replace, (Replace.MPI, Replace.LIBFABRIC)),
             self.engine,
             glibc=not self.no_glibc,
             force=self.force,
@@ -334,14 +332,13 @@ class InjectSpec:
     )  # fmt: skip
 
 
-def replaced_part(word: str) -> Replace:
+def replaced_part(word: str, known: Collection[str] = ()) -> Replace:
+    """Read --replace, which may be one of `known`, or of all. Raises UsageError."""
     from mpigraft.core.model import Replace
 
-    try:
-        return Replace(word or Replace.MPI)
-    except ValueError:
-        near, known = did_you_mean(word, Replace), ", ".join(Replace)
-        raise UsageError.of("replace-unknown-word", word=word, near=near, known=known) from None
+    if word not in (known or ("", *Replace)):
+        raise UsageError.unknown("word-unknown", word, known or Replace, what="--replace")
+    return Replace(word or Replace.MPI)
 
 
 def without_host_mpi(spec: RunSpec) -> RunSpec:
