@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.multiplicity import ONE_TIME
+from mpigraft.analysis.reasons import too_noisy
 from mpigraft.analysis.summary import with_summary
 from mpigraft.core.model import (
     METRICS,
@@ -28,6 +29,8 @@ from mpigraft.core.model import (
     Finding,
     LaunchRecord,
     Noise,
+    NoiseKind,
+    NoVerdict,
     SeriesKey,
     ValueRow,
     Verdict,
@@ -149,7 +152,7 @@ def withhold_verdicts(
     margin: float,
 ) -> Comparison:
     """Compare the values, judge curves without their disturbed rounds, and withhold the verdicts
-    that are within the noise: these curves are inconclusive, and their `withheld` has the reason.
+    that are within the noise: these curves are inconclusive, and have the reason.
 
     `factors` has the `slow_down` of each value's launch; `labels` has the labels of
     configurations by key, `margin` is the fixed one.
@@ -253,7 +256,7 @@ def judge_group(
     lost = group.completion is not None and group.completion.held
     if disturbed.rounds and again and again.curve is not Verdict.INCONCLUSIVE and not lost:
         group, pair, code = replace(again, completion=group.completion), pairs[1], "rounds-dropped"
-        reason = ""
+        reason = None
     else:
         floor = pair.margin if pair else margin
         upheld = again is not None and _side(again, floor) == (1 if group.pooled > 1 else -1)
@@ -261,28 +264,24 @@ def judge_group(
         if group.curve in WINNERS and 2 * disturbed.rounds > disturbed.total:
             code = "slow-down-bounded"
     if reason := reason or noise_reason(group, pair, margin):
-        withheld = replace(group, curve=Verdict.INCONCLUSIVE, withheld=reason)
+        withheld = replace(group, curve=Verdict.INCONCLUSIVE, no_verdict=reason)
         return CurveJudgement(withheld, "verdict-withheld")
     return CurveJudgement(group, code)
 
 
 def _disturbed_reason(
     group: CellGroup, disturbed: Disturbed, upheld: bool, holds: Callable[[Verdict], bool]
-) -> str:
-    """Say why a verdict over all rounds may be that of the disturbed ones; empty if it is not.
+) -> NoVerdict | None:
+    """Say why a verdict over all rounds may be that of the disturbed ones; None if it is not.
     `upheld`: the interval without them is beyond the noise, too."""
     count, total = disturbed
     winner, most = group.curve in WINNERS, 2 * count > total
     if not count or group.curve is Verdict.INCONCLUSIVE:
-        return ""
+        return None
     if winner and ((upheld and not most) or holds(group.curve)):
-        return ""
-    if most:
-        when = "every round" if count == total else f"{count} of {total} rounds"
-        return f"other processes used the CPU in {when}"
-    if winner:
-        return f"it does not hold without the {count} rounds in which other processes used the CPU"
-    return ""
+        return None
+    kind = NoiseKind.BUSY if most else NoiseKind.RESTS
+    return too_noisy(kind, [count], [total]) if most or winner else None
 
 
 def same_winner(
@@ -293,17 +292,16 @@ def same_winner(
     return group is not None and group.curve is winner
 
 
-def noise_reason(group: CellGroup, pair: Noise | None, margin: float) -> str:
-    """Say why a curve has no verdict that it would have with less noise; empty if noise is no
+def noise_reason(group: CellGroup, pair: Noise | None, margin: float) -> NoVerdict | None:
+    """Say why a curve has no verdict that it would have with less noise; None if noise is no
     reason. `pair` is its control."""
     floor = pair.margin if pair else margin
     if group.curve in WINNERS and pair and pair.false_verdicts > CALLED * pair.cells:
-        called = f"{pair.false_verdicts} of {pair.cells}"
-        return f"the baseline's two launches differ from each other at {called} sizes"
+        return too_noisy(NoiseKind.SIZES, [pair.false_verdicts], [pair.cells])
     open_still = group.curve is Verdict.INCONCLUSIVE and (group.curve_p or 1.0) <= PLANNED_ONCE
     if open_still and _side(group, margin) and not _side(group, floor):
-        return f"the baseline's two launches differ by {_percent(floor)} from each other"
-    return ""
+        return too_noisy(NoiseKind.CONTROL, [round(100 * floor)])
+    return None
 
 
 def control_of(group: CellGroup, noise: Sequence[Noise]) -> Noise | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mpigraft.analysis.interim import PLANNED_ONCE
 from mpigraft.analysis.verdict_rules import CONCLUSIVE, MIN_ROUNDS
 from mpigraft.core import numbers
-from mpigraft.core.model import Cause, CellGroup, NoVerdict, Verdict
+from mpigraft.core.model import Cause, CellGroup, NoiseKind, NoVerdict, Verdict
 from mpigraft.core.numbers import size
 
 if TYPE_CHECKING:
@@ -22,14 +23,35 @@ def reason_of(group: CellGroup) -> NoVerdict | None:
     """Return why a curve has no verdict; None where it has one."""
     if group.curve is not Verdict.INCONCLUSIVE:
         return None
+    if group.withheld:
+        return group.no_verdict
     texts = {
-        Cause.NOISE: group.withheld,
         Cause.LAUNCHES: lost_launches(group),
         Cause.MIXED: mixed_directions(group),
         Cause.SIZES: size_bound(group),
     }
     known = (NoVerdict(cause, text) for cause, text in texts.items() if text)
     return next(known, group.no_verdict or OPEN)
+
+
+def too_noisy(kind: NoiseKind, counts: Sequence[int], totals: Sequence[int] = ()) -> NoVerdict:
+    """Say how noise keeps a curve from a verdict, or several: then with the ranges of the figures,
+    which are those of `NoVerdict`."""
+    count, total = _range(counts), _range(totals)
+    of = "every round" if [*counts] == [*totals] else f"{count} of {total} rounds"
+    busy = "round" if count == "1" else f"{count} rounds"
+    text = {
+        NoiseKind.BUSY: f"other processes used the CPU in {of}",
+        NoiseKind.RESTS: f"the difference may come from the {busy} in which other processes used "
+        "the CPU",
+        NoiseKind.SIZES: f"the baseline's two launches differ at {count} of {total} sizes",
+        NoiseKind.CONTROL: f"the baseline's two launches differ by {count} % from each other",
+    }
+    return NoVerdict(Cause.NOISE, text[kind], kind, max(counts), max(totals, default=None))
+
+
+def _range(figures: Sequence[int]) -> str:
+    return " to ".join(dict.fromkeys((str(min(figures)), str(max(figures))))) if figures else ""
 
 
 def open_reason(group: CellGroup, whole: Verdict, rounds: int, limits: Limits) -> NoVerdict | None:

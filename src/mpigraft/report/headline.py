@@ -8,19 +8,19 @@ with the baseline, not with each other.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mpigraft.analysis import reason_of
+from mpigraft.analysis import reason_of, too_noisy
 from mpigraft.core import numbers
 from mpigraft.core.model import (
     METRICS,
     Better,
-    Cause,
     CellGroup,
     Comparison,
+    NoiseKind,
+    NoVerdict,
     Verdict,
     shared_reason,
 )
@@ -28,8 +28,6 @@ from mpigraft.report.wording import words
 
 SHOWN = 3  # configurations that a line names
 NO_ROLES: Mapping[str, str] = {}
-FIGURE = re.compile(r"\d+(?:\.\d+)?")
-EVERY = "every round"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +70,10 @@ def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
     reasons = [reason for group in groups if (reason := reason_of(group))]
     if not reasons or shared_reason(groups):
         return ()  # the summary gives the reason that all share
-    alike: dict[str, list[str]] = {}
-    for reason in reasons:
-        if reason.cause is Cause.NOISE:
-            alike.setdefault(_without_figures(reason.text), []).append(reason.text)
-    ranges = {text: _ranged(texts) for texts in alike.values() if texts[1:] for text in texts}
+    kinds, ranges = Counter(reason.kind for reason in reasons), dict[NoiseKind | None, str]()
+    ranges |= {kind: _ranged(kind, reasons) for kind, n in kinds.items() if kind and n > 1}
     one = len({reason.text for reason in reasons}) == 1
-    whys = Counter(r.text if one else ranges.get(r.text, r.cause) for r in reasons)
+    whys = Counter(r.text if one else ranges.get(r.kind, r.cause) for r in reasons)
     why = "; ".join(f"on {count}, {text}" for text, count in whys.most_common())
     decided, every = len(groups) - len(reasons), numbers.counted(len(groups), "curve")
     what = f"{decided} of {every} {'is' if decided == 1 else 'are'} decided"
@@ -86,23 +81,11 @@ def open_curves(groups: Sequence[CellGroup]) -> tuple[str, ...]:
     return (f"{what}. {why[:1].upper()}{why[1:]}.",)
 
 
-def _without_figures(text: str) -> str:
-    return FIGURE.sub("#", text).replace(EVERY, "# of # rounds")
-
-
-def _ranged(texts: Sequence[str]) -> str:
-    """Write texts that differ in their figures alone as one: `in 4 to 6 of 6 rounds`."""
-    if len(set(texts)) == 1:
-        return texts[0]
-    most = max((int(n) for text in texts for n in re.findall(r"of (\d+) rounds", text)), default=0)
-    texts = [text.replace(EVERY, f"{most} of {most} rounds") for text in texts]
-    spans = iter(zip(*map(FIGURE.findall, texts), strict=True))
-
-    def span(_: re.Match[str]) -> str:
-        ordered = sorted(next(spans), key=float)
-        return " to ".join(dict.fromkeys((ordered[0], ordered[-1])))
-
-    return FIGURE.sub(span, texts[0])
+def _ranged(kind: NoiseKind, reasons: Sequence[NoVerdict]) -> str:
+    """Give the reasons of one kind as one, with the range of their figures."""
+    same = [reason for reason in reasons if reason.kind is kind]
+    counts = [r.count for r in same if r.count is not None]
+    return too_noisy(kind, counts, [r.total for r in same if r.total is not None]).text
 
 
 def records(groups: Sequence[CellGroup]) -> list[Record]:

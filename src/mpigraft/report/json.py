@@ -34,7 +34,9 @@ def finite(value: Any) -> Any:
 
 
 if TYPE_CHECKING:
-    GroupKeys = Annotated[dict[str, Any], CellGroup, Keys(better=Better | None), finite]
+    GroupKeys = Annotated[
+        dict[str, Any], CellGroup, Keys(withheld=str, better=Better | None), finite
+    ]
     SeriesKeys = Annotated[dict[str, Any], BaselineSeries, finite]
     MatrixKeys = Annotated[dict[str, Any], PairMatrix, finite]
     CostKeys = Annotated[dict[str, Any], GrowthKeys, finite]
@@ -88,7 +90,7 @@ def render_json(data: ReportData) -> str:
         name=data.campaign.name,
         looks=looks.document(comparison),
         margin=data.margin,
-        comparisons=[_placed(data, _group(group)) for group in comparison.groups],
+        comparisons=[_placed(data, group_keys(group)) for group in comparison.groups],
         baseline_only=[_placed(data, finite(plain(one))) for one in baseline_series(data)],
         pairs=[finite(plain(one)) for one in node_pairs.matrices(data)],
         growth=finite(rank_scaling.document(data)),
@@ -107,10 +109,11 @@ def render_json(data: ReportData) -> str:
     return document(**keys)
 
 
-def _group(group: CellGroup) -> GroupKeys:
-    document_of: dict[str, Any] = finite(plain(group))
+def group_keys(group: CellGroup) -> GroupKeys:
+    """Give a curve with what follows from its values."""
+    row: dict[str, Any] = finite(plain(group))
     metric = METRICS.get(group.metric)
-    return {**document_of, "better": metric.better.value if metric else None}
+    return {**row, "withheld": group.withheld, "better": metric.better.value if metric else None}
 
 
 def _placed(data: ReportData, row: dict[str, Any]) -> Any:

@@ -171,7 +171,7 @@ def test_a_verdict_of_disturbed_rounds_only_is_withheld() -> None:
         group = only(judged(rows, loaded))
         assert group.curve is expected
         if who == "k0":
-            assert shows(group.withheld, "not hold", "5 rounds", "CPU")
+            assert shows(group.withheld, "difference", "5 rounds", "CPU")
 
 
 def test_equal_under_load_is_not_equal() -> None:

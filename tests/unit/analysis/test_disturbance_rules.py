@@ -10,12 +10,14 @@ import pytest
 
 from mpigraft.analysis import disturbance
 from mpigraft.core.model import (
+    Cause,
     CellGroup,
     Comparison,
     Completion,
     Finding,
     Level,
     Noise,
+    NoVerdict,
     Origin,
     ValueRow,
     Verdict,
@@ -128,11 +130,11 @@ def test_a_curve_without_a_verdict_is_not_among_those_that_others_cannot_explain
 
 def test_a_winner_has_to_win_without_the_disturbed_rounds() -> None:
     assert reason(WON, rest(0.96), rounds=(1, 10)) == ""
-    assert reason(WON, rest(0.98), rounds=(1, 10)) == "it does not hold"
+    assert reason(WON, rest(0.98), rounds=(1, 10)) == "the difference may come"
     assert reason(WON, rest(0.98), rounds=(1, 10), holds=True) == ""
     assert reason(LOST, rest(1.04), rounds=(1, 10)) == ""
-    assert reason(LOST, rest(1.02), rounds=(1, 10)) == "it does not hold"
-    assert reason(LOST, rest(1.04), PAIR, (1, 10)) == "it does not hold"
+    assert reason(LOST, rest(1.02), rounds=(1, 10)) == "the difference may come"
+    assert reason(LOST, rest(1.04), PAIR, (1, 10)) == "the difference may come"
     for one, again in (
         (WON, rest(0.5, 0.98)),  # its ratio is beyond the margin, but not its interval
         (LOST, rest(1.02, 2.0)),
@@ -144,7 +146,7 @@ def test_a_winner_has_to_win_without_the_disturbed_rounds() -> None:
         assert reason(one, again, rounds=(1, 10)) == reason(WON, None, rounds=(1, 10))
     assert reason(WON, rest(0.5, 0.96), rounds=(1, 10)) == ""
     assert reason(LOST, rest(1.04, 2.0), rounds=(1, 10)) == ""
-    assert reason(WON, None, rounds=(1, 10)) == "it does not hold"
+    assert reason(WON, None, rounds=(1, 10)) == "the difference may come"
     assert reason(WON, None) == ""  # none was disturbed
     assert reason(SAME, None, rounds=(1, 10)) == ""
 
@@ -162,6 +164,8 @@ def test_a_difference_beyond_the_margin_and_within_the_pairs_is_reported() -> No
     words = "the baseline's two launches"
     assert reason(OPEN, pair=PAIR) == words
     assert reason(curve(INCONCLUSIVE, 0.93, 0.95), pair=PAIR) == words
+    wide = judge(OPEN, pair=replace(PAIR, margin=0.99)).group.withheld
+    assert shows(wide, "99 %")
     assert reason(OPEN) == ""
     assert reason(SAME, pair=PAIR) == ""
     assert reason(curve(SLOWER, 1.05, 1.08), pair=PAIR) == ""
@@ -186,7 +190,8 @@ def test_the_pair_is_that_of_the_layout_or_the_widest_of_the_benchmark() -> None
 
 def test_a_finding_names_twelve_curves_and_counts_the_rest() -> None:
     for count, more in ((1, ""), (12, ""), (13, "; and 1 more")):
-        groups = [replace(WON, withheld="why", configuration=f"k{n}") for n in range(count)]
+        why = NoVerdict(Cause.NOISE, "why")
+        groups = [replace(WON, no_verdict=why, configuration=f"k{n}") for n in range(count)]
         judged = [disturbance.CurveJudgement(one, "verdict-withheld") for one in groups]
         (finding,) = disturbance.judged_findings([*judged, disturbance.CurveJudgement(WON)])
         assert finding.level.name == "WARNING"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mpigraft.analysis import too_noisy
 from mpigraft.bench.schedule.extension import extend_campaign
 from mpigraft.bench.stopping import decide_ends
-from mpigraft.core.model import CampaignRecord, CellGroup, Shard, Verdict
+from mpigraft.core.model import CampaignRecord, CellGroup, NoiseKind, Shard, Verdict
 from mpigraft.report import looks
 from mpigraft.report.contents import load_report
 from mpigraft.store import Store
@@ -178,7 +179,7 @@ def test_what_failed_keeps_nothing_open() -> None:
     every = [(a, called), (b, open_), (c, open_)]
     assert decide_ends("base", every, {a, b, c}) == (frozenset({a}), 2)
     assert decide_ends("base", every, {a, c}) == (frozenset({a, b, ("base", "1x2")}), 1)
-    withheld = replace(called, withheld="others took the CPU in 7 of 9 rounds")
+    withheld = replace(called, no_verdict=too_noisy(NoiseKind.BUSY, [7], [9]))
     assert decide_ends("base", [(a, withheld)], {a}) == (frozenset(), 1)
     assert decide_ends("base", [(a, called), (a, open_)], {a}) == (frozenset(), 1)
     again = replace(open_, repeats="bandwidth")

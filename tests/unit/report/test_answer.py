@@ -123,9 +123,11 @@ def test_an_answer_of_many_lines_keeps_what_has_no_verdict() -> None:
     found = small_data().comparison
     full = headline.headline(found)
     open_curve = replace(
-        found.groups[0], configuration="x", curve=Verdict.INCONCLUSIVE, withheld="noise"
+        found.groups[0],
+        configuration="x",
+        curve=Verdict.INCONCLUSIVE,
+        no_verdict=NoVerdict(Cause.NOISE, "noise"),
     )
-    open_curve = replace(open_curve, no_verdict=NoVerdict(Cause.NOISE, "noise"))
     lines = answer.answer_lines(replace(found, groups=(*found.groups, open_curve)))
     assert len(full) == len(lines) == answer.ANSWER
     assert lines[0] == full[0]

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpigraft.core.model import Comparison, Verdict
+from mpigraft.analysis import too_noisy
+from mpigraft.core.model import Comparison, NoiseKind, NoVerdict, Verdict
 from mpigraft.report import headline
 from mpigraft.report.contents import ReportData
 from tests.builders.messages import shows
@@ -36,11 +37,11 @@ def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:
     assert shows(third, "Slower", "c", "1 of 1 curves")
 
 
-def over_layouts(*verdicts: tuple[Verdict, float, str]) -> Comparison:
-    """One configuration on a layout for each verdict, with the reason that withheld it."""
+def over_layouts(*verdicts: tuple[Verdict, float, NoVerdict | None]) -> Comparison:
+    """One configuration on a layout for each verdict, with the reason why it has none."""
     template = small_data().comparison
     groups = (
-        replace(template.groups[0], layout=f"1x{n}", curve=curve, pooled=pooled, withheld=why)
+        replace(template.groups[0], layout=f"1x{n}", curve=curve, pooled=pooled, no_verdict=why)
         for n, (curve, pooled, why) in enumerate(verdicts, 1)
     )
     return replace(template, groups=tuple(groups))
@@ -52,17 +53,29 @@ def over_layouts(*verdicts: tuple[Verdict, float, str]) -> Comparison:
 def test_a_winner_of_some_curves_is_no_gain_where_it_is_slower_over_all(
     lost: float, said: str
 ) -> None:
-    first, *_ = headline.headline(over_layouts((UP, 0.5, ""), (DOWN, lost, ""), (OPEN, 1.0, "")))
+    first, *_ = headline.headline(
+        over_layouts((UP, 0.5, None), (DOWN, lost, None), (OPEN, 1.0, None))
+    )
     assert shows(first, "Most often faster", BASELINE, "1 of 3 curves", "slower on 1", said)
 
 
 def test_one_cause_is_given_once_with_the_range_of_its_figures() -> None:
-    taken = "other processes used the CPU in"
-    every = [f"{taken} every round", f"{taken} 5 of 6 rounds", f"{taken} 4 of 6 rounds"]
-    (*_, line) = headline.headline(over_layouts((UP, 0.5, ""), *((OPEN, 1.0, t) for t in every)))
-    assert shows(line, "1 of 4 curves is decided", "On 3", taken, "4 to 6 of 6 rounds")
-    (line,) = headline.headline(over_layouts(*((OPEN, 1.0, every[0]) for _ in range(2))))
-    assert shows(line, "No curve is decided", "0 of 2 curves", "On 2", every[0])
+    busy = [too_noisy(NoiseKind.BUSY, [count], [6]) for count in (6, 5, 4)]
+    some = [too_noisy(NoiseKind.RESTS, [count], [6]) for count in (1, 2)]
+    other = too_noisy(NoiseKind.CONTROL, [8])
+    every = ((OPEN, 1.0, reason) for reason in (*busy, *some, other))
+    (*_, line) = headline.headline(over_layouts((UP, 0.5, None), *every))
+    assert shows(line, "1 of 7 curves is decided", "On 3", "4 to 6 of 6 rounds")
+    assert shows(line, "on 2", "the 1 to 2 rounds", "on 1, noise")
+    (line,) = headline.headline(over_layouts(*((OPEN, 1.0, busy[0]) for _ in range(2))))
+    assert shows(line, "No curve is decided", "0 of 2 curves", "On 2", busy[0].text)
+
+
+def test_a_reason_has_the_grammar_of_its_figures() -> None:
+    assert shows(too_noisy(NoiseKind.RESTS, [1], [6]).text, "the round in which")
+    assert shows(too_noisy(NoiseKind.BUSY, [6, 8], [6, 8]).text, "in every round")
+    assert shows(too_noisy(NoiseKind.BUSY, [5, 5, 8], [5, 8, 8]).text, "5 to 8 of 5 to 8 rounds")
+    assert shows(too_noisy(NoiseKind.SIZES, [2, 3], [9, 9]).text, "at 2 to 3 of 9 sizes")
 
 
 def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mpigraft.core.model.comparison import LaunchCount as LaunchCount
     from mpigraft.core.model.comparison import Look as Look
     from mpigraft.core.model.comparison import Noise as Noise
+    from mpigraft.core.model.comparison import NoiseKind as NoiseKind
     from mpigraft.core.model.comparison import NoVerdict as NoVerdict
     from mpigraft.core.model.comparison import Value as Value
     from mpigraft.core.model.comparison import Verdict as Verdict

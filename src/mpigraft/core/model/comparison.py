@@ -35,12 +35,24 @@ class Cause(StrEnum):
     LOOKS = "looks"
 
 
+class NoiseKind(StrEnum):
+    """How noise keeps a curve from a verdict."""
+
+    BUSY = "disturbed rounds"  # too many for a verdict
+    RESTS = "rests on disturbed rounds"
+    SIZES = "sizes of the control"  # at which the baseline's two launches differ
+    CONTROL = "width of the control"  # in percent
+
+
 @dataclass(frozen=True, slots=True)
 class NoVerdict:
     """Why a curve has no verdict."""
 
     cause: Cause
     text: str
+    kind: NoiseKind | None = None  # None: noise is not the cause
+    count: int | None = None  # of rounds, of sizes, or percent
+    total: int | None = None  # what it is a part of
 
     @property
     def sentence(self) -> str:
@@ -137,7 +149,6 @@ class CellGroup:
     pooled_low: float | None
     pooled_high: float | None
     crossovers: tuple[int, ...] = ()  # sizes from which the better one changes
-    withheld: str = ""  # why noise leaves the curve without a verdict; empty: it does not
     curve_p_alone: float | None = None  # as if this were the campaign's only curve
     by_chance: float = 0.0  # faster and slower cells to expect of a curve without a difference
     repeats: str = ""  # metric of the same measurement that counts in its place
@@ -152,6 +163,12 @@ class CellGroup:
     @property
     def series(self) -> SeriesKey:
         return SeriesKey(self.benchmark, self.metric, self.layout, self.buffers)
+
+    @property
+    def withheld(self) -> str:
+        """Why noise leaves the curve without a verdict; empty: it does not."""
+        reason = self.no_verdict
+        return reason.text if reason and reason.cause is Cause.NOISE else ""
 
     @property
     def used_sizes(self) -> tuple[int, ...]:

@@ -21,9 +21,7 @@ from mpigraft.core import numbers
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.core.messages import Lines
 from mpigraft.core.model import (
-    METRICS,
     AcrossRule,
-    CellGroup,
     Comparison,
     Finding,
     Level,
@@ -37,7 +35,7 @@ from mpigraft.report.answer import ANSWER, IN_THE_ANSWER, curve_table, legend
 from mpigraft.report.contents import load_measured
 from mpigraft.report.fail_on import curve_line, refuse_unjudged
 from mpigraft.report.headline import open_curves
-from mpigraft.report.json import finite
+from mpigraft.report.json import finite, group_keys
 from mpigraft.report.markdown import escape, markdown_table
 from mpigraft.report.overtime.junit import Case, junit
 from mpigraft.report.screen import Screen, finding_lines, folded, print_screen, signs_of
@@ -51,14 +49,13 @@ from mpigraft.store import Store
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mpigraft.core.model import Better, CampaignRecord
+    from mpigraft.core.model import CampaignRecord
     from mpigraft.core.serialize import Keys
-    from mpigraft.report.json import NoiseKeys
+    from mpigraft.report.json import GroupKeys, NoiseKeys
 
     SideKeys = Annotated[
         dict[str, Any], CampaignRecord, Keys("seed", "baseline", "plan", allocations=int)
     ]
-    AcrossKeys = Annotated[dict[str, Any], CellGroup, Keys(better=Better), finite]
 
 NOT_RECORDED = "not recorded"
 NOTHING = "Nothing that both campaigns recorded"
@@ -356,7 +353,7 @@ class AcrossDocument(TypedDict):
     rounds: int  # of the campaign that has fewer
     margin: float
     level: float  # of the joint test: a curve with a p of at most this may be called
-    comparisons: list[AcrossKeys]  # baseline is the old value of a cell, value the new one
+    comparisons: list[GroupKeys]  # baseline is the old value of a cell, value the new one
     changes: list[FactChange]
     noise: list[NoiseKeys]
     findings: list[Finding]
@@ -374,7 +371,7 @@ def across_document(data: Across) -> AcrossDocument:
         new=_campaign(data.new),
         margin=data.rule.margin,
         level=data.rule.level,
-        comparisons=[_group(group) for group in comparison.groups],
+        comparisons=list(map(group_keys, comparison.groups)),
         changes=without_homes(plain(data.changes)),
         noise=finite(plain(comparison.noise)),
         findings=without_homes(plain(data.findings)),
@@ -387,8 +384,3 @@ def _campaign(side: Measured) -> SideKeys:
     row["allocations"] = len(side.allocations)
     row["tool"] = row.pop("tool")  # the last
     return {key: row[key] for key in row if key not in ("seed", "baseline", "plan")}
-
-
-def _group(group: CellGroup) -> AcrossKeys:
-    row: dict[str, Any] = finite(plain(group))
-    return {**row, "better": METRICS[group.metric].better.value}
