@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FREE, SHARED, NEXT = ".", "+", "|"
 SMALL = 6  # caches of fewer cores are side by side
 NODE_LABEL = 17  # columns before the cores: "socket 0  NUMA 3 "
-INDENT = 6  # of a command's further lines
+INDENT = " " * 6  # of a command's further lines, and of those of a file
 LONG = 60  # a word of a command of more characters is cut; --json has it whole
 SHOWN_LINES = 3  # of a file
 MARGIN = 4  # columns that a line of a command leaves free
@@ -191,17 +191,17 @@ def _command_lines(command: RenderedCommand) -> Iterator[str]:
     for word in map(_cut, map(shlex.quote, command.words)):
         if len(line) + len(word) > columns() - MARGIN and line.strip():
             yield f"{line}\\"
-            line = "      "
+            line = INDENT
         line += f"{word} "
     yield line.rstrip()
     for name, text in command.files:
         lines = text.splitlines()
         yield f"  file {name}:"
-        yield from (f"      {_cut(line)}" for line in lines[:SHOWN_LINES])
+        yield from (f"{INDENT}{_cut(line)}" for line in lines[:SHOWN_LINES])
         if len(lines) > SHOWN_LINES:
-            yield f"      ... {len(lines)} lines"
+            yield f"{INDENT}... {len(lines)} lines"
 
 
 def _cut(word: str) -> str:
-    longest = min(LONG, columns() - INDENT - MARGIN)
+    longest = min(LONG, columns() - len(INDENT) - MARGIN)
     return word if len(word) <= longest else f"{word[: longest - 3]}..."

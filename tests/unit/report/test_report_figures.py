@@ -169,7 +169,7 @@ def test_the_key_is_whole_and_nothing_leaves_the_figure(width: str) -> None:
 
 def test_lines_differ_by_mark_and_dash_and_neighbours_by_shade() -> None:
     """So that a print in grey shows which is which."""
-    looks = figures.looks_of(small_data())
+    looks = figures.line_styles(small_data())
     base, *others = looks.values()
     assert base.base
     assert not any(look.base or not look.dash for look in others)

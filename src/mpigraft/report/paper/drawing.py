@@ -29,7 +29,7 @@ from mpigraft.report.paper.panels import Curve, Dot, Panel, PaperFigure, PaperLi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Looks = Mapping[str, PaperLine]
+LineStyles = Mapping[str, PaperLine]
 POINT = 1 / 72  # inches
 INK, SOFT, GRID = colours()["ink"], colours()["soft"], "#dfe2e6"
 SIZE, TITLE = 6.5, 8.5  # of letters, in points
@@ -54,14 +54,14 @@ LOOK: Any = {
 }  # fmt: skip
 
 
-def draw(figure: PaperFigure, looks: Looks, width: float, columns: int) -> Iterator[bytes]:
+def draw(figure: PaperFigure, styles: LineStyles, width: float, columns: int) -> Iterator[bytes]:
     """SVG, then PDF, of one figure that is `width` inches wide, with `columns` panels beside
     each other."""
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()  # no matplotlibrc of the user's
         mpl.rcParams.update(LOOK)
         warnings.simplefilter("ignore")  # of letters that the font has not: they become boxes
-        drawn = _figure(figure, looks, width, columns)
+        drawn = _figure(figure, styles, width, columns)
         for kind, metadata in (
             ("svg", {"Date": None, "Title": figure.title, "Creator": "mpigraft"}),
             ("pdf", {
@@ -74,14 +74,14 @@ def draw(figure: PaperFigure, looks: Looks, width: float, columns: int) -> Itera
             yield out.getvalue()
 
 
-def _figure(figure: PaperFigure, looks: Looks, width: float, columns: int) -> Figure:
+def _figure(figure: PaperFigure, styles: LineStyles, width: float, columns: int) -> Figure:
     panels = figure.panels
     rows = -(-len(panels) // columns)
     wide = width / POINT
     title, notes = (list(_folded(t, wide - 2 * EDGE, size)) for t, size in
                     ((figure.title, TITLE), (figure.notes, SIZE)))  # fmt: skip
     shown = {curve.name for panel in panels for curve in panel.curves}
-    key = list(_key([look for name, look in looks.items() if name in shown], wide - 2 * EDGE))
+    key = list(_key([look for name, look in styles.items() if name in shown], wide - 2 * EDGE))
     above = EDGE + (TITLE + 3) * len(title)
     below = EDGE + LINE * (len(notes) + key[-1][1] + 1) + EDGE if key else EDGE
     tall = above + rows * ((PLOT if rows < 3 else LOW) + 38) + below
@@ -100,7 +100,7 @@ def _figure(figure: PaperFigure, looks: Looks, width: float, columns: int) -> Fi
     shared = [d.y for panel in panels if panel.ratio for c in panel.curves for d in c.dots]
     for place, panel in enumerate(panels):
         axes = grid[divmod(place, columns)]
-        _panel(axes, panel, looks, [*shared, 0.8, 1.25] if panel.ratio else [])
+        _panel(axes, panel, styles, [*shared, 0.8, 1.25] if panel.ratio else [])
     for line, text in enumerate(reversed(notes)):
         write(text, EDGE, EDGE + LINE * line, color=SOFT)
     for x, row, look in key:
@@ -117,7 +117,7 @@ def _figure(figure: PaperFigure, looks: Looks, width: float, columns: int) -> Fi
 # ------------------------------------------------------------------ one panel
 
 
-def _panel(axes: Axes, panel: Panel, looks: Looks, shared: Sequence[float]) -> None:
+def _panel(axes: Axes, panel: Panel, styles: LineStyles, shared: Sequence[float]) -> None:
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
@@ -125,7 +125,7 @@ def _panel(axes: Axes, panel: Panel, looks: Looks, shared: Sequence[float]) -> N
     axes.set_yscale("log")
     axes.margins(x=0.03)
     for curve in panel.curves:
-        _curve(axes, curve, looks[curve.name], list(looks).index(curve.name))
+        _curve(axes, curve, styles[curve.name], list(styles).index(curve.name))
     values = list(shared) or [dot.y for curve in panel.curves for dot in curve.dots]
     if panel.peak:
         values.append(panel.peak[0])

@@ -30,7 +30,7 @@ def render_figures(data: ReportData, width: str = "page") -> Iterator[tuple[str,
         from mpigraft.report.paper.drawing import draw
     except ImportError as error:
         raise MissingError.of("figures-missing") from error
-    looks = looks_of(data)
+    styles = line_styles(data)
 
     def files() -> Iterator[tuple[str, bytes]]:
         for figure in paper_figures(data):
@@ -39,27 +39,27 @@ def render_figures(data: ReportData, width: str = "page") -> Iterator[tuple[str,
                 columns = 1
             kinds = ("svg", "pdf")
             for kind, content in zip(
-                kinds, draw(figure, looks, WIDTHS[width], columns), strict=True
+                kinds, draw(figure, styles, WIDTHS[width], columns), strict=True
             ):
                 yield f"{figure.name}.{kind}", content
 
     return files()
 
 
-def looks_of(data: ReportData) -> dict[str, PaperLine]:
+def line_styles(data: ReportData) -> dict[str, PaperLine]:
     """Return how each configuration is drawn, the baseline first."""
     baseline = data.comparison.baseline
     names = sorted({g.configuration for g in data.comparison.groups} | {baseline})
     short, page = labels.short(names, guest_words(data)), colours()
-    looks = {
+    styles = {
         baseline: PaperLine(_text(short[baseline]) + ", baseline", page["ink"], "", "o", base=True)
     }
     hues = {name: hue for name, (hue, _) in labels.styles(names).items() if name != baseline}
     for place, (name, hue) in enumerate(hues.items()):
         ink = _shade(page[f"hue{hue}"], SHADES[place % len(SHADES)])
         mark = MARKS[place % len(MARKS)]
-        looks[name] = PaperLine(_text(short[name]), ink, labels.dash(place + 1), mark)
-    return looks
+        styles[name] = PaperLine(_text(short[name]), ink, labels.dash(place + 1), mark)
+    return styles
 
 
 def _text(words: str) -> str:
