@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from mpigraft.core.homes import hide_homes
-from mpigraft.core.model import CampaignRecord, Finding, Kind, LaunchState, Origin, ProofStatus
+from mpigraft.core.model import CampaignRecord, Finding, LaunchState, Origin, ProofStatus
 from mpigraft.core.numbers import counted
 from mpigraft.core.serialize import document
 from mpigraft.core.text import columns, fold, join_some, labelled, printable
@@ -141,7 +141,7 @@ def _rows(rows: Sequence[ConfigurationSummary], width: int) -> list[Line]:
             printable(row["id"]),
             PROVEN if row["proven"] else NO_EVIDENCE if row["ran"] == NO_EVIDENCE else NOT_PROVEN,
             ", ".join(f"{n} {state}" for state, n in row["launches"].items()) or "none",
-            _lanes(row["ran"]) if row["ran"] != NO_EVIDENCE else "",
+            _lanes(row) if row["ran"] != NO_EVIDENCE else "",
         )
         for row in rows
     ]
@@ -150,30 +150,33 @@ def _rows(rows: Sequence[ConfigurationSummary], width: int) -> list[Line]:
     room = width - own - ended - RAN - 2
     name = max((len(row[0]) for row in (heads, *cells) if len(row[0]) <= room), default=2) + 2
     lines: list[Line] = []
-    for first, evidence, launches, ran in (heads, *cells[: LINES - 2]):
+    for place, (first, evidence, launches, ran) in enumerate((heads, *cells)):
+        fits = len(first) + 2 <= name
+        if len(lines) + (1 if fits else 2) > LINES - 1:
+            return [*lines, [(f"and {len(cells) - place + 1} more: --full", "dim")]]
         style = "" if lines else "dim"
-        if len(first) + 2 > name:
+        if not fits:
             lines.append([(first, style)])
-        text = f"{first if len(first) + 2 <= name else '':{name}}{evidence:{own}}"
+        text = f"{first if fits else '':{name}}{evidence:{own}}"
         text += f"{launches:{ended}}" if ended else ""
         lines.append([(text + shorten(printable(ran), width - len(text)), style)])
-    more = len(cells) - (LINES - 2)
-    return [*lines, *([[(f"and {more} more: --full", "dim")]] if more > 0 else ())]
+    return lines
 
 
-def _lanes(ran: str) -> str:
-    """Shorten a label of lanes, `p2p tcp (eth0), one-sided not known, collective tcp (eth0)`: `tcp
-    (one-sided not shown)`."""
+def _lanes(row: ConfigurationSummary) -> str:
+    """Name the lanes that ran, without their interfaces: `tcp (one-sided not shown)`."""
+    by_kind: dict[str, dict[str, None]] = {}
+    for proof in row["proof"]:
+        if proof["standing"] != ProofStatus.NOT_EXERCISED:
+            lane = re.sub(r" \(.*?\)", "", proof["lane"])
+            by_kind.setdefault(proof["kind"], {}).update({lane: None} if lane else {})
     kinds: dict[str, list[str]] = {}
-    short = re.sub(r" \(.*?\)", "", ran)
-    for part in short.split(", "):
-        kind, _, lane = part.partition(" ")
-        if kind not in set(Kind):
-            return short
-        kinds.setdefault(lane, []).append(kind)
-    unknown = kinds.pop("not known", [])
+    for kind, own in by_kind.items():
+        kinds.setdefault(" and ".join(own), []).append(kind)
+    unknown = kinds.pop("", [])
     lanes = [lane if len(kinds) == 1 else f"{'/'.join(of)} {lane}" for lane, of in kinds.items()]
-    return ", ".join(lanes) + (f" ({'/'.join(unknown)} not shown)" if unknown else "")
+    shown = f" ({'/'.join(unknown)} not shown)" if unknown else ""
+    return ", ".join(lanes) + shown if lanes else row["ran"]
 
 
 def _damage(store: Store) -> list[str]:
