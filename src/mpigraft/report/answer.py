@@ -30,10 +30,10 @@ COUNT = 8  # columns for a number of curves
 GAIN = 7  # columns for a sign and a factor
 
 
-def answer_lines(comparison: Comparison) -> tuple[str, ...]:
+def answer_lines(data: ReportData) -> tuple[str, ...]:
     """Give the answer, whose end says what has no verdict and stays; without an answer what is
     known of each curve."""
-    lines = headline(comparison)
+    lines, comparison = headline(data), data.comparison
     if len(lines) > ANSWER:
         lines = (lines[0], *lines[1 - ANSWER :])
     elif not lines and len(every := comparison.summary) > ANSWER:

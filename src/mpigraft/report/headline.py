@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mpigraft.analysis import reason_of, too_noisy
@@ -18,16 +18,16 @@ from mpigraft.core.model import (
     METRICS,
     Better,
     CellGroup,
-    Comparison,
     NoiseKind,
     NoVerdict,
     Verdict,
     shared_reason,
 )
+from mpigraft.report.contents import ReportData
+from mpigraft.report.software import guest_words
 from mpigraft.report.wording import words
 
 SHOWN = 3  # configurations that a line names
-NO_ROLES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,11 @@ class Record:
     gain: float  # geometric mean over the curves; above 1 is better than the baseline
 
 
-def headline(comparison: Comparison, roles: Mapping[str, str] = NO_ROLES) -> tuple[str, ...]:
+def headline(data: ReportData) -> tuple[str, ...]:
     """Give the answer, most useful first, and why curves have none; empty where all share one
-    reason, which the summary gives. `roles`: words that go with the names of configurations."""
-    called = {name: f"{name} ({role})" for name, role in roles.items()}
+    reason, which the summary gives. Configurations are named with their roles in a guest."""
+    comparison = data.comparison
+    called = {name: f"{name} ({role})" for name, role in guest_words(data).items()}
     baseline = called.get(comparison.baseline, comparison.baseline)
     ranking, withheld = records(comparison.groups), open_curves(comparison.groups)
     ranking = [

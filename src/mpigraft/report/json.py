@@ -104,7 +104,7 @@ def render_json(data: ReportData) -> str:
         ),
         launches=[_placed(data, plain(count)) for count in comparison.launches],
         findings=report_findings(data),
-        headline=headline(comparison),
+        headline=headline(data),
     )
     return document(**keys)
 

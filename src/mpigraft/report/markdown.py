@@ -17,7 +17,7 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.findings import report_findings
 from mpigraft.report.headline import headline
 from mpigraft.report.layouts_table import over_notes, split_layouts
-from mpigraft.report.software import guest_roles, guest_words, machine_table, software_table
+from mpigraft.report.software import guest_lines, machine_table, software_table
 from mpigraft.report.table import Column, Judged, Table, by_title, cell_text
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
@@ -45,11 +45,11 @@ def render_markdown(data: ReportData, *, full: bool = False) -> str:
     over, alone = split_layouts(comparison, words.VERDICT_SIGNS, full=full)
     title = escape(data.campaign.name)
     lines = [f"# {title} {comparison.campaign[:8]}, against {escape(comparison.baseline)}", ""]
-    for line in headline(comparison, guest_words(data)):
+    for line in headline(data):
         lines += [escape(line), ""]
-    if roles := guest_roles(data):
+    if roles := guest_lines(data):
         lines += [*(f"- {escape(name)}: {escape(role)}" for name, role in roles.items()), ""]
-    summary = () if over and headline(comparison) else comparison.summary
+    summary = () if over and headline(data) else comparison.summary
     lines += [f"- {escape(line)}" for line in summary]
     lines += [""] if summary else []
     lines += [precision.precision(data).line + ".", ""]

@@ -4,6 +4,7 @@ print them, and as words for a caption."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 from mpigraft.core import numbers
@@ -15,18 +16,33 @@ from mpigraft.core.text import join_some
 from mpigraft.report.contents import ReportData
 from mpigraft.report.table import Column, Table
 
-# What of a guest a configuration measures: a word, and what it means.
-ROLES: dict[str, str] = {
-    Replace.MPI: "grafted (this machine's MPI, in {name})",
-    Replace.LIBFABRIC: "own on host network (the MPI of {name}, this machine's libfabric or UCX)",
-    Replace.NOTHING: "own (the MPI of {name})",
+
+class GuestRole(StrEnum):
+    """What of a guest a configuration measures, in the order of a title."""
+
+    NATIVE = "native"
+    OWN = "own"
+    OWN_ON_HOST_NETWORK = "own on host network"
+    GRAFTED = "grafted"
+    INJECTED = "injected"
+    GUEST = "guest"  # not known
+
+
+ROLES: dict[str, tuple[GuestRole, str]] = {
+    Replace.MPI: (GuestRole.GRAFTED, "this machine's MPI, in {name}"),
+    Replace.LIBFABRIC: (
+        GuestRole.OWN_ON_HOST_NETWORK,
+        "the MPI of {name}, this machine's libfabric or UCX",
+    ),
+    Replace.NOTHING: (GuestRole.OWN, "the MPI of {name}"),
 }
-IN_STACK: dict[str, str] = {
-    Replace.MPI: "injected (this machine's MPI, in {name})",
-    Replace.LIBFABRIC: "own on host network (the MPI of {name}, over an injected libfabric or UCX)",
+IN_STACK: dict[str, tuple[GuestRole, str]] = {
+    Replace.MPI: (GuestRole.INJECTED, "this machine's MPI, in {name}"),
+    Replace.LIBFABRIC: (
+        GuestRole.OWN_ON_HOST_NETWORK,
+        "the MPI of {name}, over an injected libfabric or UCX",
+    ),
 }
-NATIVE = "native (this machine's MPI, outside of any guest)"
-WORDS = ("native", "own", "own on host network", "grafted", "injected", "guest")  # in order
 NAMED = 6  # nodes or runs of nodes, and versions, that are named
 
 
@@ -93,24 +109,30 @@ def software_table(data: ReportData) -> Table | None:
     return Table("Software", tuple(map(Column, heads)), tuple(rows)) if rows else None
 
 
-def guest_roles(data: ReportData) -> dict[str, str]:
-    """Give {configuration: what of a guest it measures}; empty where no guest was measured."""
+def guest_roles(data: ReportData) -> dict[str, tuple[GuestRole, str]]:
+    """Give {configuration: what of a guest it measures, and what that means}; empty where no guest
+    was measured."""
     roles = {}
     for record in data.configurations:
         guest = parse_object(record.provenance).get("guest")
-        if not isinstance(guest, dict):
-            roles[record.id] = NATIVE
-            continue
-        words = ROLES | (IN_STACK if guest.get("kind") == GuestKind.STACK else {})
-        template = words.get(str(guest.get("replace")), "guest ({name})")
-        roles[record.id] = redact(template.format(name=guest.get("name")))
-    return roles if set(roles.values()) - {NATIVE} else {}
+        role, meaning = GuestRole.NATIVE, "this machine's MPI, outside of any guest"
+        if isinstance(guest, dict):
+            known = ROLES | (IN_STACK if guest.get("kind") == GuestKind.STACK else {})
+            role, meaning = known.get(str(guest.get("replace")), (GuestRole.GUEST, "{name}"))
+            meaning = redact(meaning.format(name=guest.get("name")))
+        roles[record.id] = role, meaning
+    return roles if {role for role, _ in roles.values()} - {GuestRole.NATIVE} else {}
+
+
+def guest_lines(data: ReportData) -> dict[str, str]:
+    """Give {configuration: `own (the MPI of app.sif)`}; empty where no guest was measured."""
+    return {name: f"{role} ({meaning})" for name, (role, meaning) in guest_roles(data).items()}
 
 
 def role_lines(data: ReportData) -> Iterator[str]:
     """Give a line for what of a guest several configurations measure: the first, and how many."""
     alike: dict[str, list[str]] = {}
-    for name, role in guest_roles(data).items():
+    for name, role in guest_lines(data).items():
         alike.setdefault(role, []).append(name)
     return (f"{join_some(names, 1, ', ')}: {role}" for role, names in alike.items())
 
@@ -125,9 +147,9 @@ def guest_name(data: ReportData) -> tuple[str, str]:
     return "container", ""
 
 
-def guest_words(data: ReportData) -> dict[str, str]:
-    """Give {configuration: native, own, injected or grafted}; empty where no guest was measured."""
-    return {name: role.partition(" (")[0] for name, role in guest_roles(data).items()}
+def guest_words(data: ReportData) -> dict[str, GuestRole]:
+    """Give {configuration: its role}; empty where no guest was measured."""
+    return {name: role for name, (role, _) in guest_roles(data).items()}
 
 
 def versions(data: ReportData) -> str:

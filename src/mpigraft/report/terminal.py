@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mpigraft.analysis import reason_of
 from mpigraft.core import numbers
-from mpigraft.core.model import Cause, CellGroup, Comparison, Origin, Verdict, shared_reason
+from mpigraft.core.model import Cause, CellGroup, Origin, Verdict, shared_reason
 from mpigraft.core.text import NO_BREAK, WIDTH, printable
 from mpigraft.report import answer, looks, node_pairs, precision, rank_scaling
 from mpigraft.report.baseline_only import BaselineSeries, baseline_series
@@ -33,7 +33,7 @@ from mpigraft.report.screen import (
     say,
     signs_of,
 )
-from mpigraft.report.software import guest_roles, role_lines
+from mpigraft.report.software import guest_lines, role_lines
 from mpigraft.report.table import STYLES, Line, Signs, Table, by_title
 from mpigraft.report.tables import baseline_table, launches_table, size_table
 from mpigraft.report.wording import words
@@ -55,7 +55,7 @@ def print_report(data: ReportData, console: Console) -> None:
     over, _ = split_layouts(data.comparison, signs)
     every = sections(data.comparison)
     say(console, _headline(data))
-    for name, role in guest_roles(data).items():
+    for name, role in guest_lines(data).items():
         say(console, f"{printable(name)}: {printable(role)}")
     for section in every:
         for group in section.groups:
@@ -73,7 +73,7 @@ def print_report(data: ReportData, console: Console) -> None:
     _noise(console, data, signs)
     _launches(console, data)
     _findings(console, data)
-    _summary(console, data.comparison)
+    _summary(console, data)
 
 
 def print_answer(data: ReportData, console: Console) -> None:
@@ -93,7 +93,7 @@ def print_answer(data: ReportData, console: Console) -> None:
     for sentence in (line for figure in node_pairs.figures(data) for line in figure.sentences):
         table += [[], *folded(words.single_line(sentence), width)]
     shown = Screen(
-        answer.answer_lines(data.comparison),
+        answer.answer_lines(data),
         table,
         finding_lines((f for f in report_findings(data) if f.code != answer.IN_THE_ANSWER), width),
         answer.next_lines(data, width),
@@ -325,12 +325,12 @@ def _reason(console: Console, why: str, fix: str) -> None:
         say(console, f"  what to do: {words.single_line(fix)}", indent=4)
 
 
-def _summary(console: Console, comparison: Comparison) -> None:
+def _summary(console: Console, data: ReportData) -> None:
     """Say what is known of each curve, and give the answer."""
-    lines = headline(comparison)
-    if comparison.summary:
+    lines, summary = headline(data), data.comparison.summary
+    if summary:
         console.print()
-    for line in comparison.summary:
+    for line in summary:
         say(console, words.single_line(line))
     if lines:
         console.print()

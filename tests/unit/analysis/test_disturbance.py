@@ -26,6 +26,7 @@ from mpigraft.report.headline import headline
 from tests.builders.campaigns import CAMPAIGN, arms, around, campaign
 from tests.builders.comparisons import codes, compare
 from tests.builders.messages import matches, shows
+from tests.builders.reports import report_of
 from tests.builders.verdicts import EQUIVALENT, FASTER, INCONCLUSIVE, SLOWER
 
 QUIET = 0.02
@@ -157,7 +158,7 @@ def test_most_rounds_disturbed_carry_no_verdict(who: str, count: int, expected: 
     assert any(": no verdict: other processes" in line for line in comparison.summary) is bool(
         expected
     )
-    (line, *_) = headline(comparison)
+    (line, *_) = headline(report_of(comparison))
     assert line.startswith("No curve" if expected else "Largest")
 
 

@@ -17,6 +17,7 @@ from mpigraft.report.headline import headline
 from mpigraft.report.wording import words
 from tests.builders.campaigns import CAMPAIGN, Ratio, arms, around, campaign, lacking
 from tests.builders.comparisons import compare, compared, only
+from tests.builders.reports import report_of
 
 INCONCLUSIVE = Verdict.INCONCLUSIVE
 
@@ -106,7 +107,7 @@ def test_every_curve_has_a_verdict_or_a_reason_and_counts_add_up(
         assert (group.curve is INCONCLUSIVE) is (group.no_verdict is not None)
         assert bool(words.no_verdict_reason(group)) is (group.curve is INCONCLUSIVE)
     unknown = sum(group.curve is INCONCLUSIVE for group in groups)
-    (*_, line) = headline(comparison) or ("",)
+    (*_, line) = headline(report_of(comparison)) or ("",)
     if "decided" in line:
         decided, every = map(int, re.findall(r"(\d+) of (\d+) curve", line)[0])
         assert (every - decided, every) == (unknown, len(groups))

@@ -18,7 +18,7 @@ from mpigraft.report import answer, headline, screen, terminal
 from mpigraft.report.table import Line
 from mpigraft.report.wording import words
 from tests.builders.messages import shows
-from tests.builders.reports import BENCHMARKS, comparison, data_of, small_data
+from tests.builders.reports import BENCHMARKS, comparison, data_of, report_of, small_data
 
 SIGNS = words.VERDICT_SIGNS
 
@@ -121,14 +121,14 @@ def test_findings_are_a_line_each_kind_without_notes_and_what_the_answer_has() -
 def test_an_answer_of_many_lines_keeps_what_has_no_verdict() -> None:
     """Its finding is not repeated below: without this line a reader would miss the noise."""
     found = small_data().comparison
-    full = headline.headline(found)
+    full = headline.headline(small_data())
     open_curve = replace(
         found.groups[0],
         configuration="x",
         curve=Verdict.INCONCLUSIVE,
         no_verdict=NoVerdict(Cause.NOISE, "noise"),
     )
-    lines = answer.answer_lines(replace(found, groups=(*found.groups, open_curve)))
+    lines = answer.answer_lines(report_of(replace(found, groups=(*found.groups, open_curve))))
     assert len(full) == len(lines) == answer.ANSWER
     assert lines[0] == full[0]
     assert "decided" in lines[-1]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mpigraft.analysis import too_noisy
-from mpigraft.core.model import Comparison, NoiseKind, NoVerdict, Verdict
+from mpigraft.core.model import NoiseKind, NoVerdict, Verdict
 from mpigraft.report import headline
 from mpigraft.report.contents import ReportData
 from tests.builders.messages import shows
@@ -31,20 +31,20 @@ def test_the_headline_names_the_largest_gain_and_who_is_slower() -> None:
         ("b", Verdict.FASTER, 0.25),
         ("c", Verdict.SLOWER, 2.0),
     )
-    first, second, third = headline.headline(data.comparison)
+    first, second, third = headline.headline(data)
     assert shows(first, "Largest gain", BASELINE, "b", "4.00x")
     assert "a (2.00x)" in second
     assert shows(third, "Slower", "c", "1 of 1 curves")
 
 
-def over_layouts(*verdicts: tuple[Verdict, float, NoVerdict | None]) -> Comparison:
+def over_layouts(*verdicts: tuple[Verdict, float, NoVerdict | None]) -> ReportData:
     """One configuration on a layout for each verdict, with the reason why it has none."""
     template = small_data().comparison
     groups = (
         replace(template.groups[0], layout=f"1x{n}", curve=curve, pooled=pooled, no_verdict=why)
         for n, (curve, pooled, why) in enumerate(verdicts, 1)
     )
-    return replace(template, groups=tuple(groups))
+    return report_of(replace(template, groups=tuple(groups)))
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,6 @@ def test_a_reason_has_the_grammar_of_its_figures() -> None:
 
 def test_the_headline_says_to_stay_when_nothing_is_faster() -> None:
     data = curves(("a", Verdict.SLOWER, 2.0), ("b", Verdict.INCONCLUSIVE, 0.5))
-    assert headline.headline(data.comparison)[0].startswith(f"Stay with {BASELINE}")
-    (line,) = headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)).comparison)
+    assert headline.headline(data)[0].startswith(f"Stay with {BASELINE}")
+    (line,) = headline.headline(curves(("a", Verdict.INCONCLUSIVE, 0.5)))
     assert shows(line, "No curve", "0 of 1")

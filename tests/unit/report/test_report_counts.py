@@ -16,7 +16,7 @@ from mpigraft.report.contents import ReportData
 from mpigraft.report.html import page
 from mpigraft.report.wording.counts import tally
 from tests.builders.messages import shows
-from tests.builders.reports import small_data
+from tests.builders.reports import report_of, small_data
 from tests.unit.report.test_report_text import OPEN, UP, shown, with_verdicts
 
 # ------------------------------------------------------------------ what counts
@@ -63,7 +63,7 @@ def test_who_lacks_a_curve_has_not_won_every_one() -> None:
     first = headline.records([won, other, there])[0]
     assert (first.configuration, first.faster, first.curves) == ("a", 1, 2)
     comparison = replace(small_data().comparison, groups=(won, other, there))
-    assert shows(headline.headline(comparison)[0], "faster", "1 of 2", "curves")
+    assert shows(headline.headline(report_of(comparison))[0], "faster", "1 of 2", "curves")
 
 
 def test_chance_is_weighed_where_cells_were_called() -> None:

@@ -25,7 +25,9 @@ from mpigraft.core.model import (
 )
 from mpigraft.report.contents import ReportData
 from mpigraft.report.curves import curves, median_interval
+from mpigraft.report.headline import headline
 from mpigraft.report.html import page as html
+from mpigraft.report.json import render_json
 from mpigraft.report.markdown import render_markdown
 from mpigraft.report.software import guest_roles
 from mpigraft.report.terminal import print_answer, print_report
@@ -265,8 +267,12 @@ def test_each_row_of_a_stack_says_which_mpi_it_is() -> None:
     console = Console(width=80, file=io.StringIO())
     print_report(data, console)
     assert isinstance(console.file, io.StringIO)
+    (answer, *_) = headline(data)
+    assert shows(answer, "(native)", "(injected)") or shows(answer, "(native)", "(own)")
+    assert answer in json.loads(render_json(data))["headline"]
     for text in (page, console.file.getvalue(), render_markdown(data)):
-        words = " ".join(text.replace("\\", "").split())
+        words = " ".join(text.replace("\\", "").replace("\xa0", " ").split())
+        assert answer in words
         assert shows(words, "MPI", "2023.06-zen3")
         assert shows(words, "injected (this machine's MPI, in 2023.06-zen3)")
         assert shows(words, "native (this machine's MPI, outside of any guest)")
@@ -286,7 +292,7 @@ def test_the_answer_has_a_line_for_each_kind_of_row_below_its_table() -> None:
     print_answer(replace(data, configurations=(*data.configurations, second)), console)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
-    (native,) = (line for line in lines if "native" in line)
+    (native,) = (line for line in lines if ": native" in line)
     assert shows(native, "mpich@5.0.1/ofi-tcp and 2 more: native (this machine's MPI")
     assert lines.index(native) > next(n for n, line in enumerate(lines) if line.startswith("1x2"))
 

@@ -22,7 +22,7 @@ from mpigraft.report.html.provenance import provenance
 from mpigraft.report.html.ranks import ranks
 from mpigraft.report.markup import Html, el, foreign, hidden, join, table
 from mpigraft.report.screen import by_kind, shorten, without_names
-from mpigraft.report.software import guest_roles
+from mpigraft.report.software import guest_lines
 from mpigraft.report.wording import words
 
 LINE = 150  # characters of a finding's line
@@ -44,7 +44,7 @@ def evidence(data: ReportData) -> Html:
         parts.append(_overview(data))
     else:
         parts.append(el("p", "There is no evidence of what ran: these figures were imported."))
-    roles = guest_roles(data)
+    roles = guest_lines(data)
     for configuration in sorted(data.configurations, key=lambda c: c.id):
         role = roles.get(configuration.id, "")
         parts.append(_configuration(configuration, records.get(configuration.key, []), role))

@@ -32,7 +32,14 @@ from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.redaction import hide_folders, hosts_of, redactor, users_of
 from mpigraft.report.scaling import Card, cards
-from mpigraft.report.software import WORDS, caption, guest_name, guest_roles, guest_words, node_type
+from mpigraft.report.software import (
+    GuestRole,
+    caption,
+    guest_lines,
+    guest_name,
+    guest_words,
+    node_type,
+)
 from mpigraft.report.table import Figure
 from mpigraft.report.tables import baseline_table
 from mpigraft.report.wording import words
@@ -80,7 +87,7 @@ def _title(data: ReportData, place: str = "") -> str:
     nodes = _nodes(data)
     place = place or (nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes" if nodes else "")
     what = "MPI configurations"
-    if called := sorted({*guest_words(data).values()}, key=WORDS.index):
+    if called := sorted({*guest_words(data).values()}, key=[*GuestRole].index):
         listed = " and ".join(filter(None, (", ".join(called[:-1]), called[-1])))
         what = f"{listed[:1].upper()}{listed[1:]} MPI"
     return f"{what} on {place}" if place else f"{what} compared"
@@ -101,7 +108,7 @@ def _header(data: ReportData, title: str) -> Html:
         ("allocations", spans if spans > 1 else 0),
         (when, campaign.created[:10]),
     ]
-    answer = headline(comparison, called) or comparison.summary or ("Nothing was compared.",)
+    answer = headline(data) or comparison.summary or ("Nothing was compared.",)
     return header(
         f"mpigraft report, campaign {campaign.name}",
         title,
@@ -198,7 +205,7 @@ def _glance(data: ReportData, every: tuple[Card, ...]) -> list[Html]:
     """Render the overview; of a single configuration its own values, since there is no ratio."""
     baseline = data.comparison.baseline
     absent = _absent(data)
-    whole = overview.glance(every, baseline, absent, guest_roles(data))
+    whole = overview.glance(every, baseline, absent, guest_lines(data))
     own = [baseline_table(series, baseline).html("figures") for series in baseline_series(data)]
     if not every and own:
         return [*own, *([whole] if absent else [])]
@@ -230,7 +237,7 @@ def _figures(figures: Sequence[Figure]) -> list[Html]:
 def _curves(data: ReportData) -> Html | None:
     """Give the summary's lines, folded where a headline is above."""
     lines = data.comparison.summary
-    if not lines or not headline(data.comparison):
+    if not lines or not headline(data):
         return None
     items = (el("li", foreign(words.unbroken(line))) for line in lines)
     return el("details", el("summary", "Curve by curve"), el("ul", *items))
