@@ -54,5 +54,6 @@ if TYPE_CHECKING:
     from mpigraft.analysis.statistics.bootstrap import ratio_so_far as ratio_so_far
     from mpigraft.analysis.values import values_by_size as values_by_size
     from mpigraft.analysis.verdict_rules import MIN_ROUNDS as MIN_ROUNDS
+    from mpigraft.analysis.verdict_rules import speed_of as speed_of
 else:
     __getattr__ = exports(__name__)

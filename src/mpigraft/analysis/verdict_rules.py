@@ -8,10 +8,20 @@ from itertools import pairwise
 
 from mpigraft.analysis.statistics import bootstrap
 from mpigraft.core.arrays import Floats, Ints, np
-from mpigraft.core.model import Better, Cell, JointBound, Verdict
+from mpigraft.core.model import METRICS, Better, Cell, CellGroup, JointBound, Verdict
 
 MIN_ROUNDS = 6
 CONCLUSIVE = (Verdict.FASTER, Verdict.SLOWER)
+
+
+def speed_of(group: CellGroup, ratio: float | None = None) -> float:
+    """Return how many times as fast as the baseline a curve is, above 1 where it is better: from
+    its pooled ratio, or from another ratio of its values."""
+    ratio = group.pooled if ratio is None else ratio
+    metric = METRICS.get(group.metric)
+    if metric and metric.better is Better.HIGHER:
+        return ratio
+    return 1 / ratio if ratio else math.inf
 
 
 def intervals(logs: Floats, allocations: Ints, seed: int) -> tuple[Floats, Floats]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from mpigraft.analysis import speed_of
 from mpigraft.core import numbers
-from mpigraft.core.model import Better, Comparison, Verdict
+from mpigraft.core.model import Comparison, Verdict
 from mpigraft.core.text import printable
 from mpigraft.report import precision
 from mpigraft.report.contents import ReportData
@@ -96,8 +97,7 @@ def _over_layouts(
 def _gain(section: Section | None, name: str, signs: Signs) -> Part:
     if section is None or (group := section.of(name)) is None:
         return "-", ""
-    gain = group.pooled if section.better is Better.HIGHER else 1 / group.pooled
-    return f"{signs[group.curve]}{numbers.ratio(gain)}", STYLES[group.curve]
+    return f"{signs[group.curve]}{numbers.ratio(speed_of(group))}", STYLES[group.curve]
 
 
 def _block(part: Sequence[Section], names: Sequence[str], widest: int, signs: Signs) -> list[Line]:

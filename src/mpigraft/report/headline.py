@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mpigraft.analysis import reason_of, too_noisy
+from mpigraft.analysis import reason_of, speed_of, too_noisy
 from mpigraft.core import numbers
 from mpigraft.core.model import (
-    METRICS,
     Better,
     CellGroup,
     NoiseKind,
@@ -105,16 +104,11 @@ def records(groups: Sequence[CellGroup]) -> list[Record]:
             sum(g.curve is Verdict.FASTER for g in curves),
             sum(g.curve is Verdict.SLOWER for g in curves),
             len(subjects),
-            math.exp(sum(_log_gain(g) for g in curves) / len(curves)),
+            math.exp(sum(math.log(speed_of(g)) for g in curves) / len(curves)),
         )
         for name, curves in curves_of.items()
     ]
     return sorted(rows, key=lambda r: (-r.faster / r.curves, r.slower, -r.gain, r.configuration))
-
-
-def _log_gain(group: CellGroup) -> float:
-    lower = METRICS[group.metric].better is Better.LOWER if group.metric in METRICS else True
-    return -math.log(group.pooled) if lower else math.log(group.pooled)
 
 
 def _best(best: Record, baseline: str) -> str:

@@ -327,3 +327,12 @@ def test_a_curve_of_which_no_round_has_every_size_has_a_ratio_without_bounds() -
     assert group.pooled == pytest.approx(0.5, rel=0.05)
     assert group.pooled_low is None
     assert group.curve is INCONCLUSIVE
+
+
+def test_speed_is_above_1_where_values_are_better() -> None:
+    of_time = replace(only(compared(campaign(around(0.5)))), metric="latency", pooled=0.5)
+    of_rate = replace(of_time, metric="performance [ns/day] higher")
+    of_unknown = replace(of_time, metric="x")
+    ratios = (None, 0.25, 4.0, 0.0)
+    every = [[verdict_rules.speed_of(g, r) for r in ratios] for g in (of_time, of_rate, of_unknown)]
+    assert every == [[2.0, 4.0, 0.25, math.inf], [0.5, 0.25, 4.0, 0.0], [2.0, 4.0, 0.25, math.inf]]

@@ -16,6 +16,7 @@ from mpigraft.report.scaling import Card, cards
 from tests.builders.messages import shows
 from tests.builders.reports import BASELINE, small_data
 
+METRIC = {Better.LOWER: "latency", Better.HIGHER: "bandwidth"}
 NAMES = ("intel@2021.18.1/shm", "openmpi@5.0.11/ob1-tcp", "openmpi@5.0.11/ofi-tcp")
 
 
@@ -24,7 +25,14 @@ def a_card(better: Better = Better.LOWER, /, **pooled: float) -> Card:
     card = cards(small_data().comparison)[0]
     (section,), group = card.sections, card.sections[0].groups[0]
     groups = tuple(
-        replace(group, configuration=name, pooled=ratio, pooled_low=None, pooled_high=None)
+        replace(
+            group,
+            configuration=name,
+            metric=METRIC[better],
+            pooled=ratio,
+            pooled_low=None,
+            pooled_high=None,
+        )
         for name, ratio in pooled.items()
     )
     section = replace(section, better=better, groups=groups)

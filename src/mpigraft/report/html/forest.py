@@ -8,7 +8,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mpigraft.core.model import Better, CellGroup, Verdict
+from mpigraft.analysis import speed_of
+from mpigraft.core.model import CellGroup, Verdict
 from mpigraft.report.markup import Html, el, hidden, scrolling
 from mpigraft.report.scaling import Card
 
@@ -33,7 +34,7 @@ def forest(cards: tuple[Card, ...], baseline: str) -> Html | None:
     several = any(len(card.sections) > 1 or card.unit == "%" for card in cards)
     if several or not 0 < len(rows) <= ROWS or len(cards) > COLUMNS:
         return None
-    ends = [end for row in rows.values() for group, card in row for end in _speeds(group, card)]
+    ends = [end for row in rows.values() for group, _ in row for end in _speeds(group)]
     axis = Axis(min(1 / LEAST, *ends), max(LEAST, *ends))
     lines = (
         el(
@@ -88,16 +89,15 @@ def _rows(cards: tuple[Card, ...]) -> dict[str, Row]:
                 rows.setdefault(group.configuration, []).append((group, card))
 
     def speed(row: Row) -> float:
-        return sum(math.log(_speeds(*one)[0]) for one in row) / len(row)
+        return sum(math.log(speed_of(group)) for group, _ in row) / len(row)
 
     return dict(sorted(rows.items(), key=lambda item: (-speed(item[1]), item[0])))
 
 
-def _speeds(group: CellGroup, card: Card) -> list[float]:
+def _speeds(group: CellGroup) -> list[float]:
     """Return how fast it is against the baseline, and the ends of that interval if there is one."""
     ends = (group.pooled, group.pooled_low, group.pooled_high)
-    ratios = [end for end in ends if end is not None and 0 < end < math.inf]
-    return [one if card.better is Better.HIGHER else 1 / one for one in ratios]
+    return [speed_of(group, end) for end in ends if end is not None and 0 < end < math.inf]
 
 
 def _svg(*children: object) -> Html:
@@ -116,16 +116,16 @@ def _head(card: Card, axis: Axis) -> Html:
 
 
 def _cell(row: Row, card: Card, axis: Axis) -> Html:
-    marks = [_svg(*_mark(group, own, axis)) for group, own in row if own is card]
+    marks = [_svg(*_mark(group, axis)) for group, own in row if own is card]
     return el("td", *marks)
 
 
-def _mark(group: CellGroup, card: Card, axis: Axis) -> Iterator[Html]:
+def _mark(group: CellGroup, axis: Axis) -> Iterator[Html]:
     """Draw the ticks' lines, the interval, and the dot on them."""
     for speed, _ in axis.ticks:
         kind = "one" if speed == 1 else "grid"
         yield _line(kind, axis.x(speed), axis.x(speed), 0, HEIGHT)
-    speed, *ends = _speeds(group, card)
+    speed, *ends = _speeds(group)
     middle = HEIGHT / 2
     if len(ends) == 2:
         yield _line("whisker", axis.x(min(ends)), axis.x(max(ends)), middle, middle)
