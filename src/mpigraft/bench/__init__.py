@@ -11,6 +11,10 @@ from mpigraft.core.lazy_exports import exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mpigraft.bench.exchange.writing import write_export as write_export
+    from mpigraft.bench.forecast import Forecast as Forecast
+    from mpigraft.bench.forecast import JobsPlan as JobsPlan
+    from mpigraft.bench.forecast import forecast_jobs as forecast_jobs
+    from mpigraft.bench.forecast import idle_layouts as idle_layouts
     from mpigraft.bench.importing.batches import import_files as import_files
     from mpigraft.bench.importing.pattern import Pattern as Pattern
     from mpigraft.bench.importing.reading import ImportedFile as ImportedFile
@@ -36,12 +40,9 @@ if TYPE_CHECKING:
     from mpigraft.bench.submission import SubmissionStatus as SubmissionStatus
     from mpigraft.bench.submission import agreed_campaign as agreed_campaign
     from mpigraft.bench.submission import extend_submission as extend_submission
-    from mpigraft.bench.submission import foresee_campaign as foresee_campaign
-    from mpigraft.bench.submission import idle_layouts as idle_layouts
     from mpigraft.bench.submission import network_options as network_options
     from mpigraft.bench.submission import parse_duration as parse_duration
     from mpigraft.bench.submission import plan_submission as plan_submission
-    from mpigraft.bench.submission import planned_of as planned_of
     from mpigraft.bench.submission import share_done as share_done
     from mpigraft.bench.submission import share_job as share_job
     from mpigraft.bench.submission import submission_status as submission_status

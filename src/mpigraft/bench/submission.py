@@ -14,12 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mpigraft.bench.schedule.campaign import (
-    Campaign,
-    campaign_record,
-    completed_spec,
-    plan_campaign,
-)
+from mpigraft.bench.schedule.campaign import campaign_record, completed_spec, plan_campaign
 from mpigraft.bench.schedule.extension import extend_campaign, extended_rounds
 from mpigraft.core.clock import utc_now
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
@@ -88,7 +83,7 @@ def plan_submission(
         whole = replace(whole, spare_rounds=0)
     if not 1 <= jobs <= whole.rounds:
         raise UsageError.of("allocations-too-many", jobs=jobs, rounds=whole.rounds)
-    for what, wanted in _asked_nodes(whole):
+    for what, wanted in requested_nodes(whole):
         if wanted > nodes:
             raise UsageError.of("nodes-too-few", what=what, wanted=wanted, nodes=nodes)
     return SubmissionRecord(
@@ -103,25 +98,10 @@ def plan_submission(
     )
 
 
-def _asked_nodes(spec: CampaignSpec) -> list[tuple[str, int]]:
-    """List what asks for a number of nodes, and the number."""
-    asked = [(f"layout {text}", parse_layout(text, MAX_COUNT**2).nodes) for text in spec.layout]
-    return [*asked, *((f"nodes = {count}", count) for count in spec.nodes)]
-
-
-def idle_layouts(record: SubmissionRecord) -> list[tuple[str, int]]:
-    """List the layouts that leave nodes of a job idle, and how many nodes each uses."""
-    spec = stored_spec(json.loads(record.wish), "the submission")
-    return [(what, used) for what, used in _asked_nodes(spec) if used < record.nodes]
-
-
-def foresee_campaign(record: SubmissionRecord, machine: Machine) -> Campaign:
-    """Plan a submission as its jobs would on nodes like `machine`, whose files need not be here: so
-    MPIs of equal libraries are not counted once. Raises as `plan_campaign` does."""
-    spec = stored_spec(json.loads(record.wish), "the submission")
-    hosts = tuple(f"node{number}" for number in range(1, record.nodes + 1))
-    nodes = Allocation(hosts, "the job", record.scheduler)
-    return plan_campaign(spec, machine, lambda mpi: ((mpi.id, str(mpi.libmpi)),), nodes)
+def requested_nodes(spec: CampaignSpec) -> list[tuple[str, int]]:
+    """List what requests a number of nodes, and the number."""
+    layouts = [(f"layout {text}", parse_layout(text, MAX_COUNT**2).nodes) for text in spec.layout]
+    return [*layouts, *((f"nodes = {count}", count) for count in spec.nodes)]
 
 
 def network_options(scheduler: str, nodes: int) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,14 +14,13 @@ import typer
 from mpigraft.cli.common import flag, option, out, program, store_of, tell, tell_unread
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.numbers import counted
-from mpigraft.core.text import columns, fold, join_some
+from mpigraft.core.text import columns, fold
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
     from mpigraft.store import Store
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": False}
-IDLE = 4  # layouts that leave nodes idle and are named
 MOST = 100  # jobs of one chain; sites allow a user about as many in the queue
 PASSED_ON = ("MPIGRAFT_HOME", "CONTAINERS_CONF")  # a scheduler may start jobs in a bare environment
 
@@ -133,8 +131,7 @@ def command(
         refuse_unwritable(store.folder)
         _print_scripts(scripts, len(shares))
         _comment(_cost(record, len(scripts)))
-        for line in _forecast(store, record, base, len(links)):
-            _comment(line)
+        _print_forecast(store, record, base, len(links))
         return
     _print_jobs(record, submit_jobs(store, record, links, plan), len(shares))
 
@@ -217,57 +214,18 @@ def _print_scripts(scripts: list[str], shares: int) -> None:
         _comment(f"{text}: each starts when the one before has ended")
 
 
-def _forecast(
-    store: Store, record: SubmissionRecord, base: JobRequest, links: int
-) -> Iterator[str]:
-    """Foretell what the jobs do: which of their nodes idle, and what they launch, if nodes of their
-    partition were described. Raises what they would end with on such nodes."""
-    from mpigraft.bench import foresee_campaign, planned_of
-    from mpigraft.core.clock import utc_time
-    from mpigraft.graft import read_machine
-    from mpigraft.launch import kept_document
-    from mpigraft.report import submission_plan_lines
+def _print_forecast(store: Store, record: SubmissionRecord, base: JobRequest, links: int) -> None:
+    """Print what the jobs will do. Raises what they would end with on nodes of their partition."""
+    from mpigraft.bench import forecast_jobs
+    from mpigraft.launch import SCHEDULERS
+    from mpigraft.report import forecast_lines
 
-    yield from _idle(record)
-    if planned_of(store, record.campaign) is not None:
-        made = counted(len(store.launches(record.campaign)), "launch")
-        yield f"its launches are planned; {made} made before now"
-        return
-    partition = base.partition or _named_partition(record.scheduler, base.extra)
-    path = kept_document(partition)
-    how = f"mpigraft discover --partition {partition or 'P'}"
-    try:
-        machine = read_machine(path) if path.is_file() else None
-    except UsageError as error:
-        yield f"{error.message}; write it again: {how}"
-        return
-    if machine is None or not partition:
-        yield f"the first job to start plans the launches on its nodes; to know them before: {how}"
-        return
-    seen = f"nodes of {partition} as described on {utc_time(path.stat().st_mtime)[:10]}"
-    try:
-        planned = foresee_campaign(record, machine)
-    except (MissingError, UsageError):
-        yield f"no plan for {seen}, with programs of this host; if nodes changed since: {how}"
-        raise
-    yield f"on {seen}:"
-    yield from submission_plan_lines(planned, record, links)
-
-
-def _idle(record: SubmissionRecord) -> Iterator[str]:
-    from mpigraft.bench import idle_layouts
-
-    nodes, idle = record.nodes, idle_layouts(record)
-    some = [f"{what} leaves {nodes - used} of {nodes} nodes idle" for what, used in idle]
-    if some:
-        yield join_some(some, IDLE, "; ")
-
-
-def _named_partition(scheduler: str, extra: Sequence[str]) -> str:
-    """Return the partition or queue that words for the scheduler name, the last of several."""
-    flag = r"--partition(?:=|\s+)|-p\s*" if scheduler == "slurm" else r"--queue(?:=|\s+)|-q\s*"
-    named: list[str] = re.findall(rf"(?:^|\s)(?:{flag})(\S+)", " ".join(extra))
-    return named[-1] if named else ""
+    partition = SCHEDULERS[record.scheduler].partition_of(base.extra) or base.partition
+    forecast = forecast_jobs(store, record, partition, links)
+    for line in forecast_lines(forecast):
+        _comment(line)
+    if forecast.error and not forecast.unchecked:
+        raise forecast.error
 
 
 def _comment(text: str) -> None:
@@ -276,10 +234,13 @@ def _comment(text: str) -> None:
 
 
 def _print_jobs(record: SubmissionRecord, jobs: list[JobRecord], shares: int) -> None:
+    from mpigraft.bench import idle_layouts
+    from mpigraft.report import idle_lines
+
     links = [jobs[start : start + shares] for start in range(0, len(jobs), shares)]
     listed = "; then ".join(", ".join(job.job for job in link) for link in links)
     out(f"{record.name} ({record.campaign[:8]}): {record.scheduler} job {listed}")
-    for line in _idle(record):
+    for line in idle_lines(record.nodes, idle_layouts(record)):
         tell(line)
     tell(f"{_cost(record, len(jobs))}; `mpigraft status {record.campaign[:8]}` shows its progress")
 

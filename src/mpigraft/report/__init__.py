@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from mpigraft.report.bundle.contents import write_bundle as write_bundle
     from mpigraft.report.campaign_plan import campaign_plan_lines as campaign_plan_lines
     from mpigraft.report.campaign_plan import campaign_plan_screen as campaign_plan_screen
+    from mpigraft.report.campaign_plan import forecast_lines as forecast_lines
+    from mpigraft.report.campaign_plan import idle_lines as idle_lines
     from mpigraft.report.campaign_plan import print_cases as print_cases
-    from mpigraft.report.campaign_plan import submission_plan_lines as submission_plan_lines
     from mpigraft.report.contents import load_report as load_report
     from mpigraft.report.fail_on import refuse_slower as refuse_slower
     from mpigraft.report.fit import finding_text as finding_text

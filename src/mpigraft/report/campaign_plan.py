@@ -17,12 +17,12 @@ from mpigraft.report.table import Line
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mpigraft.bench import Campaign, Start, Step
+    from mpigraft.bench import Campaign, Forecast, JobsPlan, Start, Step
     from mpigraft.core.model import CampaignRecord, Configuration, Look, SubmissionRecord
     from mpigraft.knowledge import ApplicationCase
 
 NAMED = 10  # benchmarks and layouts that a line names
-MOST_LINKS = 10  # jobs of a chain that are proposed; beyond it a longer time is
+IDLE = 4  # layouts that leave nodes idle and are named
 WHYS = 6  # reasons for what is left out that have a line
 
 
@@ -104,29 +104,53 @@ def campaign_plan_screen(
     )
 
 
-def submission_plan_lines(planned: Campaign, record: SubmissionRecord, links: int) -> Iterator[str]:
-    """Foretell what the jobs of a submission launch, whether `links` jobs of a share, one after the
-    other, have the time for it, and which of the transports that were named are left out."""
-    from mpigraft.bench import schedule_launches
-
-    spec, count = planned.spec, len(schedule_launches(planned))
-    count += count // spec.rounds * spec.spare_rounds
-    what = printable(env.redact(_compared(planned)))
-    yield f"{counted(count, 'launch')} at most: {what}, {_rounds(planned)}"
-    _, but = _estimate(planned, count)
-    launches_s = planned.launch_s * math.ceil(count / record.shares)
-    proofs_s = planned.launch_s * len(planned.configurations) * len(planned.layouts)
-    all_s, limit_s = launches_s + links * proofs_s, links * record.limit_s
-    each = " for each share" if record.shares > 1 else ""
-    if all_s <= limit_s:
-        yield f"about {duration(all_s)} of {duration(limit_s)}{each}; {but}"
+def forecast_lines(forecast: Forecast) -> Iterator[str]:
+    """Describe what the jobs of a submission will do: which of their nodes idle, and what they
+    launch; where that is not known, how to know it."""
+    partition = forecast.partition
+    how = f"mpigraft discover --partition {partition or 'P'}"
+    yield from idle_lines(forecast.record.nodes, forecast.idle)
+    described = f"nodes of {partition} as described on {forecast.day}"
+    if forecast.made is not None:
+        yield f"its launches are planned; {counted(forecast.made, 'launch')} made before now"
+    elif forecast.problem:
+        yield f"{forecast.problem}; write it again: {how}"
+    elif forecast.plan:
+        yield f"on {described}:"
+        yield from _jobs_plan_lines(forecast.plan, forecast.record, forecast.links)
+    elif forecast.error and forecast.unchecked:
+        yield f"no plan for {described}, whose MPIs are not all on this host: the first job to "
+        "start plans the launches there"
+        yield forecast.error.message
+    elif forecast.error:
+        yield f"no plan for {described}, with programs of this host; if nodes changed since: {how}"
     else:
-        spare_s = record.limit_s - proofs_s  # each job proves transports on its own nodes
-        enough = math.ceil(launches_s / spare_s) if spare_s > 0 else 0
-        minutes = math.ceil(all_s / 60)
-        fix = f"--chain {enough}" if 0 < enough <= MOST_LINKS else f"--time {minutes}m"
-        yield f"about {duration(all_s)}{each}, more than {duration(limit_s)}: use {fix}; {but}"
-    if spec.transport:
+        before = f"name one of {partition}" if "," in partition else how
+        first = "the first job to start plans the launches on its nodes"
+        yield f"{first}; to know them before: {before}"
+
+
+def idle_lines(nodes: int, idle: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """Name the layouts that leave some of the `nodes` of a job idle, in one line."""
+    some = [f"{what} leaves {nodes - used} of {nodes} nodes idle" for what, used in idle]
+    if some:
+        yield join_some(some, IDLE, "; ")
+
+
+def _jobs_plan_lines(plan: JobsPlan, record: SubmissionRecord, links: int) -> Iterator[str]:
+    """Name the launches, whether the jobs have the time for them, and which of the transports that
+    were named are left out."""
+    planned, limit_s = plan.campaign, links * record.limit_s
+    what = printable(env.redact(_compared(planned)))
+    yield f"{counted(plan.launches, 'launch')} at most: {what}, {_rounds(planned)}"
+    each = " for each share" if record.shares > 1 else ""
+    if plan.time_s <= record.limit_s:
+        took = f"about {duration(plan.share_s)} of {duration(limit_s)}{each}"
+    else:
+        fix = f"--chain {plan.chain}" if plan.chain else f"--time {math.ceil(plan.time_s / 60)}m"
+        took = f"about {duration(plan.share_s)}{each}, more than {duration(limit_s)}: use {fix}"
+    yield f"{took}; {_caveat(planned)}"
+    if planned.spec.transport:
         yield from (printable(env.redact(line)) for line in _left_out(planned.skipped))
     elif planned.skipped:
         yield f"left out there: {counted(len(planned.skipped), 'configuration')}"
@@ -164,9 +188,7 @@ def _left_out(skipped: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Count what is left out by reason, the most frequent first; name what is alone."""
     names: dict[str, list[str]] = {}
     for name, why in skipped:
-        mpi, _, transport = name.partition("/")
-        reason = why.replace(f"{transport} is not known for {mpi} here: ", "").partition("\n")[0]
-        names.setdefault(reason, []).append(name)
+        names.setdefault(why.partition("\n")[0], []).append(name)
     if not names:
         return
     yield f"left out: {counted(len(skipped), 'configuration')}, for these reasons:"
@@ -214,10 +236,12 @@ def _levels(looks: Sequence[Look]) -> str:
 
 
 def _estimate(planned: Campaign, launches: int) -> tuple[str, str]:
-    """Estimate how long launches take, and say how it may be wrong. Each pair of configuration and
-    layout is proved by one launch more."""
-    proofs = len(planned.configurations) * len(planned.layouts)
-    all_s = planned.launch_s * (max(0, launches) + proofs)
+    """Say how long so many launches and the proofs take, and how that may be wrong."""
+    all_s = planned.launch_s * max(0, launches) + planned.proofs_s
     hours = node_hours(all_s, max(layout.nodes for layout in planned.layouts))
+    return f"{duration(all_s)}, {hours}", _caveat(planned)
+
+
+def _caveat(planned: Campaign) -> str:
     others = "; how long programs of other suites take is not known" if planned.starts else ""
-    return f"{duration(all_s)}, {hours}", f"slow transports and many ranks take longer{others}"
+    return f"slow transports and many ranks take longer{others}"

@@ -208,10 +208,7 @@ def _transports(mpi: MpiInstall) -> Iterator[tuple[str, str]]:
     missing: dict[str, list[str]] = {}
     for transport in mpi.transports:
         if not transport.usable:
-            # the heading shows that its name is not known for this MPI
-            named = f"{transport.name} is not known for {mpi.id} here: "
-            reason = transport.reason.removeprefix(named)
-            missing.setdefault(reason, []).append(transport.name)
+            missing.setdefault(transport.reason, []).append(transport.name)
     for reason, names in missing.items():
         yield "not here", f"{', '.join(names)}: {reason}"
 

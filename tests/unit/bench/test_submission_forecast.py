@@ -1,4 +1,4 @@
-"""What `submit --dry-run` foretells of its jobs."""
+"""What `submit --dry-run` says of its jobs before they start."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from mpigraft.cli.main import run_command
 from mpigraft.core.serialize import document
+from mpigraft.launch import SCHEDULERS
 from mpigraft.launch.hosts.partitions import keep_document, kept_document
 from mpigraft.report import machine_document
 from tests.builders.messages import shows
@@ -35,16 +36,16 @@ def test_layouts_that_leave_nodes_of_a_job_idle_are_named(
 ) -> None:
     (site / "night.toml").write_text('layout = ["1x2", "8x1", "2x2"]\n')
     for words in (("--dry-run",), ()):
-        told = forecast(capsys, site, "--nodes", 8, *words)
-        assert shows(told, "layout 1x2 leaves 7 of 8 nodes idle", "layout 2x2 leaves 6 of 8")
-        assert not shows(told, "layout 8x1")
+        text = forecast(capsys, site, "--nodes", 8, *words)
+        assert shows(text, "layout 1x2 leaves 7 of 8 nodes idle", "layout 2x2 leaves 6 of 8")
+        assert not shows(text, "layout 8x1")
     (site / "night.toml").write_text("ranks_per_node = [2]\nnodes = [4]\n")
     assert shows(forecast(capsys, site, "--nodes", 8, "--dry-run"), "nodes = 4", "4 of 8")
     (site / "night.toml").write_text("ranks_per_node = [2]\n")
     assert not shows(forecast(capsys, site, "--nodes", 8, "--dry-run"), "idle")
 
 
-def test_launches_are_foretold_for_nodes_that_were_described(
+def test_launches_are_forecast_for_nodes_that_were_described(
     site: Path, capsys: pytest.CaptureFixture[str], fresh_home: Path
 ) -> None:
     dry = ("--dry-run", "--partition", "std")
@@ -53,12 +54,16 @@ def test_launches_are_foretold_for_nodes_that_were_described(
     (site / "night.toml").write_text(wish)
     keep_document("std", document(**machine_document(MACHINE)))
     for words in (dry, ("--dry-run", "--", "-A", "x", "-p", "std", "--partition=std")):
-        told = forecast(capsys, site, *words)
-        assert shows(told, "nodes of std as described", "18 launches at most", "2 configurations")
-        assert shows(told, "of 60 min", "left out")
-        assert shows(told, "mpich@5.0.2/ob1-sm", "mpich has no transport of this name")
+        text = forecast(capsys, site, *words)
+        assert shows(text, "nodes of std as described", "18 launches at most", "2 configurations")
+        assert shows(text, "of 60 min", "left out")
+        assert shows(text, "mpich@5.0.2/ob1-sm", "mpich has no transport of this name")
     other = forecast(capsys, site, "--dry-run", "--", "-pstd", "-p", "gpu")
     assert shows(other, "discover --partition gpu")
+    over = forecast(capsys, site, *dry, "--", "--partition", "gpu")
+    assert shows(over, "discover --partition gpu")
+    several = forecast(capsys, site, "--dry-run", "--partition", "std,gpu")
+    assert shows(several, "name one of std,gpu")
     spare = forecast(capsys, site, *dry, "--time", "1m")
     enough = re.search(r"more than 60 s: use --chain (\d+);", spare)
     assert enough is not None
@@ -74,11 +79,38 @@ def test_what_described_nodes_cannot_run_is_refused_with_the_reason(
     dry = ("--dry-run", "--partition", "std")
     keep_document("std", document(**machine_document(MACHINE)))
     (site / "night.toml").write_text('transport = ["ofi-cxi"]\n')
-    told = forecast(capsys, site, *dry, code=3)
-    assert shows(told, "no plan for nodes of std as described")
-    assert shows(told, "openmpi@5.0.11/ofi-cxi", "no /dev/cxi")
-    assert shows(told, "#SBATCH")
-    assert shows(told, "transport-none")
+    text = forecast(capsys, site, *dry, code=3)
+    assert shows(text, "no plan for nodes of std as described")
+    assert shows(text, "openmpi@5.0.11/ofi-cxi", "no /dev/cxi")
+    assert shows(text, "#SBATCH")
+    assert shows(text, "transport-none")
     kept_document("std").write_text("{}")
     again = "write it again: mpigraft discover --partition std"
     assert shows(forecast(capsys, site, *dry), "std.json", again)
+
+
+def test_what_only_files_of_the_nodes_can_show_is_not_refused(
+    site: Path, capsys: pytest.CaptureFixture[str], fresh_home: Path
+) -> None:
+    """A login node need not have the MPIs of the nodes, which a program is compared with."""
+    keep_document("std", document(**machine_document(MACHINE)))
+    (site / "night.toml").write_text('benchmark = ["mini:halo"]\nlayout = ["1x2"]\n')
+    text = forecast(capsys, site, "--dry-run", "--partition", "std")
+    assert shows(text, "no plan for nodes of std", "MPIs are not all on this host", "mini:halo")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "words", "partition"),
+    [
+        ("slurm", "-p a", "a"), ("slurm", "-pa --partition=b", "b"),
+        ("slurm", "--partition b -A p", "b"), ("slurm", "--comment=-p|a", ""),
+        ("slurm", "-p", ""), ("slurm", "--qos=q -q|x", ""), ("slurm", "", ""),
+        ("pbs", "-q work@pbs1 -P x", "work"), ("pbs", "-qwork", "work"), ("pbs", "-p 5", ""),
+        ("flux", "--queue=a -q b", "b"), ("flux", "--queue b", "b"), ("flux", "-p a", ""),
+    ],
+)  # fmt: skip
+def test_the_partition_that_words_for_a_scheduler_name(
+    scheduler: str, words: str, partition: str
+) -> None:
+    extra = [word.replace("|", " ") for word in words.split()]
+    assert SCHEDULERS[scheduler].partition_of(extra) == partition

@@ -154,6 +154,11 @@ class Campaign:
         """About how long one launch takes, in seconds."""
         return estimate_launch_s(self.spec, self.native, _most_nodes(self.layouts))
 
+    @property
+    def proofs_s(self) -> float:
+        """About how long it takes to prove each configuration on each layout, in seconds."""
+        return self.launch_s * len(self.configurations) * len(self.layouts)
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -113,10 +113,9 @@ def transport_offers(mpi: MpiInstall, facts: Facts) -> tuple[TransportOffer, ...
 
 
 def _offer(name: str, mpi: MpiInstall, facts: Facts) -> TransportOffer:
-    try:
-        row = matching_row(name, mpi, facts)
-    except MissingError as error:
-        return TransportOffer(name, "", usable=False, reason=error.message)
+    row, reasons = _match(name, mpi, facts)
+    if row is None:
+        return TransportOffer(name, "", usable=False, reason=reasons)
     unmet = _unmet(row, mpi, facts) or _unknown(row, mpi) or row.broken
     return TransportOffer(name, row.id, usable=not unmet, reason=unmet, variant=row.variant)
 
@@ -161,14 +160,21 @@ def transport(row: TransportRow, facts: Facts) -> Transport:
 def matching_row(name: str, mpi: MpiInstall, facts: Facts) -> TransportRow:
     """Find the row that applies, even if this machine lacks what it needs. Never two, since
     read_transports refuses rows that overlap. Raises MissingError where none does."""
-    candidates = [row for row in transport_rows() if (row.family, row.name) == (mpi.family, name)]
-    for row in candidates:
-        if not _excluded(row.when, mpi, facts):
-            return row
-    reasons = dict.fromkeys(_excluded(row.when, mpi, facts) for row in candidates)
-    raise MissingError.of(
-        "transport-unknown-here", name=name, id=mpi.id, reasons="; or ".join(reasons)
-    )
+    row, reasons = _match(name, mpi, facts)
+    if row is None:
+        raise MissingError.of("transport-unknown-here", name=name, id=mpi.id, reasons=reasons)
+    return row
+
+
+def _match(name: str, mpi: MpiInstall, facts: Facts) -> tuple[TransportRow | None, str]:
+    """Return the row of a name that applies; else why none does."""
+    reasons: dict[str, None] = {}
+    for row in transport_rows():
+        if (row.family, row.name) == (mpi.family, name):
+            if not (reason := _excluded(row.when, mpi, facts)):
+                return row, ""
+            reasons[reason] = None
+    return None, "; or ".join(reasons)
 
 
 def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:

@@ -37,6 +37,10 @@ def _quoted(word: str) -> str:
     return re.sub(r"([^A-Za-z0-9_@%+=:,./-])", r"\\\1", word) or "''"
 
 
+def partition_of(extra: Sequence[str]) -> str:
+    return parts.last_value(extra, "-q", "--queue")
+
+
 def job_id(output: str) -> str:
     """Return the id as a decimal number: without a UTF-8 locale its letter is another."""
     words = output.split()

@@ -43,6 +43,20 @@ def next_of(request: JobRequest, directive: str) -> list[str]:
     return [directive + request.after] if request.after else []
 
 
+def last_value(words: Sequence[str], short: str, long: str = "") -> str:
+    """Return the value of an option in the words of a command line, the last of several: of `-p X`,
+    `-pX`, `--partition X` and `--partition=X`. Empty without one."""
+    value = ""
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        if word in (short, long or short):
+            value = following
+        elif long and word.startswith(f"{long}="):
+            value = word.partition("=")[2]
+        elif word.startswith(short):
+            value = word.removeprefix(short)
+    return value
+
+
 def clock(seconds: int) -> str:
     """HH:MM:SS, hours beyond 24 as they are."""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"

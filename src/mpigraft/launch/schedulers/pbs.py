@@ -45,6 +45,10 @@ def script(request: JobRequest) -> str:
     return parts.script(request, "#PBS", directives, resources)
 
 
+def partition_of(extra: Sequence[str]) -> str:
+    return parts.last_value(extra, "-q").partition("@")[0]  # QUEUE@SERVER
+
+
 def job_id(output: str) -> str:
     """`42.server`, which is how qstat calls it too."""
     ids = re.findall(r"^(\d+(?:\.[\w.-]+)?)$", output, re.MULTILINE)

@@ -27,6 +27,10 @@ class Batch(Protocol):
     def script(self, request: JobRequest) -> str:
         """Return the whole job script. Raises UsageError for words that it cannot contain."""
 
+    def partition_of(self, extra: Sequence[str]) -> str:
+        """Return the partition or queue that a user's words name; empty for none. They override
+        that of the request, as they come after it in the script."""
+
     def job_id(self, output: str) -> str:
         """Return the id in what SUBMIT printed; empty where there is none."""
 

@@ -52,6 +52,10 @@ def _quoted(word: str) -> str:
     return shlex.quote(word).replace("\\", "\\\\")
 
 
+def partition_of(extra: Sequence[str]) -> str:
+    return parts.last_value(extra, "-p", "--partition")
+
+
 def job_id(output: str) -> str:
     """`--parsable` prints `42`, or `42;cluster`; notes of a site may come before it."""
     ids = re.findall(r"^(\d+)(?:;\S*)?$", output, re.MULTILINE)
