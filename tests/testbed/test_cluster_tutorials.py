@@ -50,7 +50,7 @@ def test_a_site_s_first_campaign(slurm: Slurm, fresh_home: Path, store_folder: P
     site.ended()
     assert len(site.store.allocations(site.store.submissions()[-1].campaign)) == 3, site.logs()
     answered(type_line(next(lines)), "curve")
-    answered(type_line(next(lines)), "proven")
+    answered(type_line(next(lines)), "Proven to run as requested: 2 of 2")
     answered(type_line(next(lines)))
     answered(type_line(next(lines)))
     assert next(lines, None) is None

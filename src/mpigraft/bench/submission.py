@@ -41,7 +41,7 @@ from mpigraft.core.serialize import canonical
 from mpigraft.launch import SCHEDULERS, submit_script
 from mpigraft.request import CampaignSpec, stored_spec
 from mpigraft.selection import library_digests
-from mpigraft.store import Store
+from mpigraft.store import Store, agree_on_plan, agreed_plan
 
 SCONTROL_LIMIT_S = 10.0
 SLINGSHOT = re.compile(r"^SwitchType\s*=\s*switch/hpe_slingshot\s*$", re.MULTILINE)
@@ -228,7 +228,7 @@ def _done(
 def planned_of(store: Store, identity: str) -> CampaignRecord | None:
     """Return the campaign that the jobs of a submission agreed on, as it was extended since; None
     before the first of them has started."""
-    settled = store.agreed_plan(identity)
+    settled = agreed_plan(store.folder, identity)
     if settled is None:
         return None
     return next((c for c in store.campaigns() if c.id == identity), settled)
@@ -256,7 +256,7 @@ def agreed_campaign(
         return settled
     spec = stored_spec(json.loads(records[0].wish), "the submission")
     planned = plan_campaign(spec, machine, library_digests, nodes)
-    return store.agree_on_plan(campaign_record(planned, identity))
+    return agree_on_plan(store.folder, campaign_record(planned, identity))
 
 
 # ------------------------------------------------------------------ how far it is

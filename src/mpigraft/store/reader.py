@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -273,20 +272,6 @@ class Store:
         records = {j.job: j for j in self._records(JobRecord, query, campaign)}
         return tuple(sorted(records.values(), key=lambda j: (j.submitted, j.share)))
 
-    def agreed_plan(self, campaign: str) -> CampaignRecord | None:
-        """Read the record that jobs of one campaign agreed on; None before the first has
-        started."""
-        path = self._agreed(campaign)
-        return rows.settled_record(path) if os.path.lexists(path) else None
-
-    def agree_on_plan(self, record: CampaignRecord) -> CampaignRecord:
-        """Offer a campaign as it was planned; returns the one that was offered first, by
-        whichever job. Raises MissingError when the folder cannot be written."""
-        with file.translate_errors(self.folder):
-            text = canonical(record).encode()
-            write_whole(self._agreed(record.id), text, 0o600, links=False, first=True)
-        return rows.settled_record(self._agreed(record.id))
-
     def accept(self, campaign: str) -> None:
         """Mark a campaign as a good state, from now on. Raises MissingError when the folder cannot
         be written."""
@@ -309,9 +294,6 @@ class Store:
         with file.translate_errors(self.folder):
             make_folder(self.folder / "logs")
         return self.folder.absolute() / "logs"
-
-    def _agreed(self, campaign: str) -> Path:
-        return self.folder / f"{campaign}.campaign"
 
     def evidence(self, campaign: str, *, every: bool = False) -> tuple[EvidenceRecord, ...]:
         """Return the latest evidence of each configuration and layout on each allocation with

@@ -7,13 +7,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
-from mpigraft.core.errors import MissingError
 from mpigraft.core.model import (
     Benchmark,
-    CampaignRecord,
     ConfigurationRecord,
     EvidenceRecord,
     Measurement,
@@ -90,13 +87,3 @@ def measurements_of(rows: Iterable[sqlite3.Row]) -> tuple[Measurement, ...]:
         values["benchmark"] = plain(Benchmark.parse(printable_document(values["benchmark"])))
         measurements.append(revive(Measurement, values))
     return tuple(measurements)
-
-
-def settled_record(path: Path) -> CampaignRecord:
-    """Read what jobs agreed on: they start what it says, so it must not be another user's."""
-    try:
-        text = bounds.read_text(path, own=True)
-        record: CampaignRecord = revive(CampaignRecord, bounds.parse_json(text))
-    except (OSError, *DAMAGE) as error:
-        raise MissingError.of("store-plan-unreadable", path=path, error=error) from error
-    return record

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import MissingError
-from mpigraft.store import Store
+from mpigraft.store import Store, agree_on_plan, agreed_plan
 from tests.builders.records import CAMPAIGN
 
 OFFER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from mpigraft.store import Store
+from mpigraft.store import Store, agree_on_plan
 from tests.builders.records import CAMPAIGN, launch, measured
 store, own = Store(Path(sys.argv[1])), sys.argv[2]
 sys.stdin.read()  # until all are there
 plan = '{"of":' + own + ', "fill":"' + "x" * 50000 + '"}'
-print(store.agree_on_plan(replace(CAMPAIGN, plan=plan)).plan)
+print(agree_on_plan(store.folder, replace(CAMPAIGN, plan=plan)).plan)
 with store.writer() as writer:
     for number in range(5):
         writer.add_launch(launch(number, allocation=own), measured(1.0), {"stdout": b"same"})
@@ -43,7 +43,7 @@ def test_of_jobs_that_plan_at_once_all_get_one_plan_and_nothing_is_lost(tmp_path
     plan = answers.pop().decode().strip()
     assert len(plan) > 50000
     store = Store(tmp_path)
-    settled = store.agreed_plan(CAMPAIGN.id)
+    settled = agreed_plan(store.folder, CAMPAIGN.id)
     assert settled is not None
     assert settled.plan == plan
     assert len(store.launches(CAMPAIGN.id)) == 30
@@ -55,7 +55,7 @@ def test_a_damaged_agreement_is_named_and_never_replaced(tmp_path: Path) -> None
     (tmp_path / f"{CAMPAIGN.id}.campaign").write_text("{")
     store = Store(tmp_path)
     with pytest.raises(MissingError, match="agreed on, cannot be read"):
-        store.agreed_plan(CAMPAIGN.id)
+        agreed_plan(store.folder, CAMPAIGN.id)
     with pytest.raises(MissingError, match="agreed on, cannot be read"):
-        store.agree_on_plan(CAMPAIGN)
+        agree_on_plan(store.folder, CAMPAIGN)
     assert (tmp_path / f"{CAMPAIGN.id}.campaign").read_text() == "{"

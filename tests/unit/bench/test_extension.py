@@ -35,7 +35,7 @@ from mpigraft.core.model import (
 from mpigraft.core.serialize import canonical
 from mpigraft.request.spec import CampaignSpec
 from mpigraft.selection import configurations
-from mpigraft.store import Store
+from mpigraft.store import Store, agree_on_plan
 from tests.builders import looks
 from tests.builders.configuration import a_machine, a_transport, an_mpi, an_offer
 from tests.builders.messages import matches
@@ -210,7 +210,7 @@ def _submitted(folder: Path, *ended: str, plan: CampaignRecord = PLANNED) -> Sto
             writer.add_allocation(_allocation(f"a{share[0]}", share))
             for done in range(number, 10, 2):
                 writer.add_launch(launch(done, allocation=f"a{share[0]}"), measured(1.0), {})
-    store.agree_on_plan(PLANNED)
+    agree_on_plan(store.folder, PLANNED)
     return store
 
 

@@ -18,7 +18,7 @@ import pytest
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import ConfigurationRecord, EvidenceRecord
 from mpigraft.core.serialize import canonical
-from mpigraft.store import Store, bounds, file
+from mpigraft.store import Store, agree_on_plan, agreed_plan, bounds, file
 from tests.builders.messages import matches
 from tests.builders.records import ALLOCATION, CAMPAIGN, evidence, launch, measured
 from tests.hang import no_hang
@@ -58,22 +58,22 @@ def test_an_agreed_plan_that_is_none_is_named(
 ) -> None:
     plant(tmp_path / f"{CAMPAIGN.id}.campaign")
     with pytest.raises(MissingError, match="agreed on, cannot be read"):
-        Store(tmp_path).agreed_plan(CAMPAIGN.id)
+        agreed_plan(tmp_path, CAMPAIGN.id)
     with pytest.raises(MissingError, match="agreed on, cannot be read"):
-        Store(tmp_path).agree_on_plan(CAMPAIGN)
-    assert Store(tmp_path).agreed_plan("other") is None
+        agree_on_plan(tmp_path, CAMPAIGN)
+    assert agreed_plan(tmp_path, "other") is None
 
 
 @pytest.mark.root
 def test_an_agreed_plan_of_another_user_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / f"{CAMPAIGN.id}.campaign"
     path.write_text(canonical(CAMPAIGN))
-    assert Store(tmp_path).agreed_plan(CAMPAIGN.id) == CAMPAIGN
+    assert agreed_plan(tmp_path, CAMPAIGN.id) == CAMPAIGN
     os.chown(path, 4321, 4321)
     with pytest.raises(MissingError, match=r"another user \(id 4321\)"):
-        Store(tmp_path).agreed_plan(CAMPAIGN.id)
+        agreed_plan(tmp_path, CAMPAIGN.id)
     os.chown(tmp_path, 4321, 4321)
-    assert Store(tmp_path).agreed_plan(CAMPAIGN.id) == CAMPAIGN
+    assert agreed_plan(tmp_path, CAMPAIGN.id) == CAMPAIGN
 
 
 @pytest.mark.parametrize("plant", [TEXTS["fifo"], lambda path: path.symlink_to("../own")])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.core.errors import MissingError
-from mpigraft.store import Store
+from mpigraft.store import Store, agree_on_plan
 from tests.builders.records import CAMPAIGN, launch, measured
 from tests.unit.store.test_store_shared import (
     BESIDE,
@@ -112,9 +112,9 @@ def test_what_another_user_puts_beside_a_file_does_not_hide_it(
 def test_a_plan_that_another_user_offers_first_is_refused(shared: Path, umask: int) -> None:
     def refused() -> None:
         with pytest.raises(MissingError, match=r"another user|Permission denied"):
-            Store(shared).agree_on_plan(CAMPAIGN)
+            agree_on_plan(shared, CAMPAIGN)
 
-    as_user(OTHER, umask, lambda: Store(shared).agree_on_plan(CAMPAIGN))
+    as_user(OTHER, umask, lambda: agree_on_plan(shared, CAMPAIGN))
     as_user(HONEST, umask, refused)
 
 
