@@ -100,7 +100,7 @@ def described(option: RequestOption) -> Any:
 def _type_of(option: RequestOption) -> Any:
     """Give the type that typer reads: None is what was not given, and a text what it cannot
     read."""
-    many = get_origin(option.hint) is tuple and not option.rules.joined
+    many = get_origin(option.hint) is tuple
     one = get_args(option.hint)[0] if many else option.hint
     text = option.rules.size or option.rules.commas
     one = one if one in (int, float, bool, str) and not text else str

@@ -62,13 +62,11 @@ class Rules:
     axis: bool = False  # one of those that make layouts together
     site: bool = False  # a site's profile may have it in [run]
     # Of a command line: help, the words shown for the value and for the default, spellings where
-    # they are not the flag alone, whether one word has all values, with commas, the panel of
-    # --help-all, and whether only that shows it.
+    # they are not the flag alone, the panel of --help-all, and whether only that shows it.
     help: str = ""
     metavar: str = ""
     usual: str | bool = True  # True: the default itself
     names: tuple[str, ...] = ()
-    joined: bool = False
     panel: str = ""
     rare: bool = False
     read: Callable[[Given], Any] | None = None  # for what no type says
@@ -206,6 +204,7 @@ class Given:
     where: str = ""  # file and row
     named: str = ""  # how errors name the key, where it is not in a row of a file
     default: Any = None  # is valid though the rules may refuse it; MISSING: the key is required
+    typed: bool = False  # on a command line, which has numbers as texts
 
     @property
     def place(self) -> str:
@@ -216,7 +215,7 @@ class Given:
         """Return the error for a value of the wrong type."""
         example = self.rules.example
         advice = f"for example {self.key} = {example}" if example else ""
-        if self.named.startswith("-"):
+        if self.typed:
             words = example.strip("[]").replace(QUOTE, "").replace(", ", ",")
             words = words if self.rules.commas else words.partition(",")[0]
             advice = "" if example[:1] in "{" else f"for example {self.named} {words}"
@@ -309,14 +308,14 @@ class Given:
         return tuple(replace(self, value=word, hint=kind)._single() for word in words)
 
     def _parts(self, word: Any, kind: Any) -> list[Any]:
-        """Split a text at its commas; a command line has numbers as texts too."""
+        """Split a text at its commas, which blanks may follow."""
         if not isinstance(word, str) or "/" in word:
             return [word]
-        parts = word.split(",")
+        parts = [part.strip() for part in word.split(",")]
         if not all(parts):
             raise UsageError.of("value-empty", place=self.place)
-        if kind is not int or not self.place.startswith("--"):
-            return list(parts)
+        if kind is not int or not self.typed:
+            return parts
         if not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
             raise replace(self, value=word).unfit("a whole number or several")
         return [int(part) for part in parts]

@@ -107,7 +107,8 @@ def read_option(
         raise UsageError.unknown("option-unknown-key", key, sorted(options), source=source)
     one = options[key]
     default = one.field.default if stored else None
-    return Given(key, value, one.hint, one.rules, named=one.place(source), default=default).read()
+    typed, place = source == COMMAND_LINE, one.place(source)
+    return Given(key, value, one.hint, one.rules, named=place, default=default, typed=typed).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +166,7 @@ def option_words(request: object, without: Collection[str] = ()) -> Iterator[str
         if isinstance(value, bool):
             yield one.flag if value else f"--no-{one.flag.removeprefix('--')}"
             continue
-        words = value if isinstance(value, tuple) else (value,)
-        for word in [",".join(map(str, words))] if one.rules.joined else words:
+        for word in value if isinstance(value, tuple) else (value,):
             text = f"{word:g}" if isinstance(word, float) else str(word)
             joined = f"{one.flag}={text}"
             yield from (joined,) if "=-" in joined else (one.flag, text)

@@ -54,16 +54,6 @@ def _mpis(given: Given) -> tuple[str, ...]:
     return tuple(str(Path(word).absolute()) if is_place(word) else word for word in words)
 
 
-def _looks(given: Given) -> tuple[int, ...]:
-    """Read numbers, of a command line in one word: `9,14,20`."""
-    if given.place != "--stop-early-at" or not isinstance(given.value, str):
-        return given.several(int)
-    words = given.value.split(",")
-    if not all(word.isascii() and word.isdecimal() and len(word) <= 6 for word in words):
-        raise UsageError.of("looks-invalid", text=given.value)
-    return dataclasses.replace(given, value=[int(word) for word in words]).several(int)
-
-
 def _of_job(key: str, example: str, **rules: Any) -> Any:
     """Make a field with the help of an option of a job. Each of its values is measured with each of
     the others."""
@@ -168,7 +158,7 @@ class CampaignSpec:
         panel="How long", rare=True,
     )  # fmt: skip
     looks: tuple[int, ...] = option(
-        (), "[9, 14, 20]", key="stop_early_at", most=MAX_COUNT, read=_looks, joined=True,
+        (), "[9, 14, 20]", key="stop_early_at", most=MAX_COUNT, commas=True,
         metavar="N,N,N", usual="none",
         help="Test the curves after these rounds, and stop early once all are decided: 9,14,20.",
         panel="How long", rare=True,

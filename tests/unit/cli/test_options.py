@@ -50,13 +50,13 @@ def test_a_request_of_words_is_read() -> None:
         return asked
 
     none = dict.fromkeys(options_of(CampaignSpec))
-    typed = {"stop_early_at": "9,14", "max": "4KiB", "threads": [2], "validate": False}
+    typed = {"stop_early_at": ["9,14"], "max": "4KiB", "threads": [2], "validate": False}
     spec = CampaignSpec(looks=(9, 14), max_size=4096, threads=(2,), validate=False)
     assert command(**none | typed) == Asked(spec, frozenset(typed))
     with pytest.raises(UsageError, match="--stop-early-at"):
-        command(**none | {"stop_early_at": "9;14"})
+        command(**none | {"stop_early_at": ["9;14"]})
     flag = options_of(CampaignSpec)["stop_early_at"].flag
-    assert [*option_words(spec, ["max", "threads", "validate"])] == [flag, "9,14"]
+    assert [*option_words(spec, ["max", "threads", "validate"])] == [flag, "9", flag, "14"]
 
 
 def test_a_command_gets_the_request_that_was_typed() -> None:

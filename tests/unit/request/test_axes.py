@@ -211,6 +211,15 @@ def test_a_file_says_axes_as_flags_do(tmp_path: Path) -> None:
     assert read_spec(path) == asked_campaign(flags).value
 
 
+def test_blanks_after_a_comma_are_none_of_a_value(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.toml"
+    path.write_text("layout = '1x2, 1x4'\nmpi = 'openmpi, mpich@5'\nstop_early_at = [9, 14]\n")
+    typed = {"layout": ["1x2, 1x4"], "mpi": ["openmpi, mpich@5"], "stop_early_at": ["9, 14"]}
+    spec = asked_campaign(typed).value
+    assert (spec.layout, spec.mpi, spec.looks) == (("1x2", "1x4"), ("openmpi", "mpich@5"), (9, 14))
+    assert read_spec(path) == spec
+
+
 @pytest.mark.parametrize(
     ("flags", "seen"),
     [
