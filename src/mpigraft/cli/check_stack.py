@@ -22,6 +22,7 @@ from mpigraft.report import (
     stack_screen,
     stack_size,
 )
+from mpigraft.request import INJECTED
 
 if TYPE_CHECKING:
     from mpigraft.binary import Elf
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from mpigraft.graft import Slot, Stack, StackCheck
 
 EVERY_S = 5.0  # between lines of progress in a pipe
-PARTS = ("mpi", "libfabric", "ucx")  # what an override may hold
 
 
 def check_stack_of(
@@ -86,9 +86,9 @@ def _report_injected(
 
 def read_part(text: str) -> str:
     """Read --replace of an override: libfabric, ucx, or empty for the MPI. Raises UsageError."""
-    if text not in PARTS:
-        raise UsageError.unknown("word-unknown", text, PARTS, what="--replace")
-    return "" if text == PARTS[0] else text
+    if text not in INJECTED:
+        raise UsageError.unknown("word-unknown", text, INJECTED, what="--replace")
+    return "" if text == INJECTED[0] else text
 
 
 def read_named_stack(path: str) -> Stack:

@@ -21,6 +21,7 @@ from mpigraft.core import cache
 from mpigraft.core.fingerprint import own_state
 
 if TYPE_CHECKING:
+    from mpigraft.knowledge import Rules
     from mpigraft.store import Store
 
 Values = Callable[[Sequence[str]], Iterable[str]]
@@ -92,8 +93,8 @@ def candidates(words: Sequence[str], word: str) -> Iterator[str]:
     flag, _, value = word.partition("=")
     if word.startswith("--") and "=" in word:
         yield from (f"{flag}={one}" for one in _values(flag, words, value))
-    elif words and words[-1] in VALUES:
-        yield from _values(words[-1], words, word)
+    elif words and words[-1].startswith("--") and (found := [*_values(words[-1], words, word)]):
+        yield from found
     elif word.startswith("-"):
         yield from _flags(command, words)
     elif not command:
@@ -126,10 +127,19 @@ def _flags(command: str, words: Sequence[str]) -> Iterator[str]:
 
 def _values(flag: str, words: Sequence[str], value: str) -> Iterator[str]:
     """Yield the values of an option; of one that takes several, behind those that are given."""
-    several = flag in LISTS and _command(words) == "bench"
+    rules = _rules(_command(words), flag)
+    several = rules and (rules.commas or flag == "--benchmark")  # which has options with commas
     given = value[: value.rfind(",") + 1] if several else ""
-    if flag in VALUES:
-        yield from (f"{given}{one}" for one in VALUES[flag](words))
+    known = VALUES[flag](words) if flag in VALUES else rules.words if rules else ()
+    yield from (f"{given}{one}" for one in known)
+
+
+def _rules(command: str, flag: str) -> Rules | None:
+    """Find what is valid for an option of a request."""
+    from mpigraft import request
+
+    kind = getattr(request, REQUESTS.get(command, "RunSpec"))
+    return next((one.rules for one in request.options_of(kind).values() if one.flag == flag), None)
 
 
 # ------------------------------------------------------------------ what there is
@@ -265,18 +275,6 @@ def _layouts(_: Sequence[str]) -> Iterator[str]:
             yield from (f"{nodes}x{ranks}-{level}" for level in BIND_TO)
 
 
-def _mappings(_: Sequence[str]) -> Iterable[str]:
-    from mpigraft.core.model import MAP_BY
-
-    return MAP_BY
-
-
-def _bindings(_: Sequence[str]) -> Iterable[str]:
-    from mpigraft.core.model import BIND_TO
-
-    return BIND_TO
-
-
 def _engines(_: Sequence[str]) -> Iterable[str]:
     from mpigraft.graft import ENGINES
 
@@ -301,29 +299,15 @@ def _cases(_: Sequence[str]) -> Iterable[str]:
     return case_names()
 
 
-def _stdin(_: Sequence[str]) -> Iterable[str]:
-    from mpigraft.request import STDIN
-
-    return STDIN
-
-
-def _replaced(_: Sequence[str]) -> Iterable[str]:
-    from mpigraft.core.model import Replace
-
-    return Replace
-
-
-LISTS = (  # of `bench`, several with commas
-    "--benchmark", "--bind-to", "--launcher", "--layout", "--map-by", "--mpi", "--transport",
-)  # fmt: skip
-VALUES: Mapping[str, Values] = {
+REQUESTS = {
+    "bench": "CampaignSpec", "check": "GraftSpec", "plan": "GraftSpec", "inject": "InjectSpec",
+}  # fmt: skip
+VALUES: Mapping[str, Values] = {  # of options whose rules have no words
     "--accept": _campaigns,
     "--across": lambda _: ("configurations", "layouts"),
     "--as": _words_of("FORMS"),
     "--baseline": _baselines,
     "--benchmark": _benchmarks,
-    "--bind-to": _bindings,
-    "--buffers": lambda _: ("host", "cuda", "rocm"),
     "--compiler": _planned("compilers"),
     "--diff": _mpis,
     "--engine": _engines,
@@ -331,19 +315,13 @@ VALUES: Mapping[str, Values] = {
     "--fail-on": _words_of("GATES"),
     "--figure-width": lambda _: ("page", "column"),
     "--format": _words_of("FORMATS"),
-    "--guest": lambda _: ("native", "grafted", "container"),
     "--launcher": _launchers,
     "--layout": _layouts,
-    "--map-by": _mappings,
     "--mpi": _mpis,
-    "--native-build": lambda _: ("prebuilt", "mpicc"),
     "--network": lambda _: ("single_node_vni", "job_vni", "none"),
     "--on": _stacks,
-    "--replace": _replaced,
     "--scheduler": _schedulers,
     "--stack": _stacks,
-    "--stdin": _stdin,
-    "--timing": lambda _: ("osu",),
     "--transport": _transports,
     "--use": _planned("provided", "="),
     "--with": _packages,

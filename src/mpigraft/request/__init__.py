@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpigraft.request.environment import filter_environment as filter_environment
     from mpigraft.request.job.layout import decide_layout as decide_layout
     from mpigraft.request.job.layout import mpmd_programs as mpmd_programs
+    from mpigraft.request.job.spec import INJECTED as INJECTED
     from mpigraft.request.job.spec import STDIN as STDIN
     from mpigraft.request.job.spec import GraftSpec as GraftSpec
     from mpigraft.request.job.spec import InjectSpec as InjectSpec

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import BIND_TO, MAP_BY, MAX_COUNT
+from mpigraft.core.model import MAX_COUNT
 from mpigraft.core.parsers import MAX_TOML
 from mpigraft.knowledge import Given
 from mpigraft.request.apps import App, read_app_lines, read_apps
@@ -57,11 +57,9 @@ def _mpis(given: Given) -> tuple[str, ...]:
 def _of_job(key: str, example: str, **rules: Any) -> Any:
     """Make a field with the help of an option of a job. Each of its values is measured with each of
     the others."""
-    job = JOB[key].rules
-    text = f"{job.help.removesuffix('.')}; several with commas."
-    shown = {"metavar": job.metavar, "help": text, "usual": job.usual, "axis": True, "commas": True}
-    shown |= {"panel": job.panel, "rare": True}
-    return option((), example, **shown | rules)
+    text = f"{JOB[key].rules.help.removesuffix('.')}; several with commas."
+    shown = {"example": example, "help": text}
+    return as_job(key, (), **shown, axis=True, commas=True, rare=True, **rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +110,8 @@ class CampaignSpec:
     nodes: tuple[int, ...] = _of_job("nodes", "2", most=MAX_COUNT)
     ranks_per_node: tuple[int, ...] = _of_job("ranks_per_node", "[8, 56]", most=MAX_COUNT)
     threads: tuple[int, ...] = _of_job("threads", "[1, 7]", most=MAX_COUNT, usual="1")
-    map_by: tuple[str, ...] = _of_job("map_by", '"l3cache"', words=MAP_BY)
-    bind_to: tuple[str, ...] = _of_job("bind_to", '"numa"', words=BIND_TO)
+    map_by: tuple[str, ...] = _of_job("map_by", '"l3cache"')
+    bind_to: tuple[str, ...] = _of_job("bind_to", '"numa"')
     gpus: bool = as_job("gpus", default=False, axis=True)
     launcher: tuple[str, ...] = option(
         (), '["own", "srun"]', metavar="NAME",

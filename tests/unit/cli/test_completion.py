@@ -79,6 +79,10 @@ def found(
         ("mpigraft export --format ", {"csv", "json", "parquet"}),
         ("mpigraft bench --guest n", {"native"}),
         ("mpigraft run --stdin a", {"all"}),
+        ("mpigraft bench --map-by numa,s", {"numa,socket"}),
+        ("mpigraft layout 2x8 --bind-to s", {"socket"}),
+        ("mpigraft inject x --replace u", {"ucx"}),
+        ("mpigraft run --replace n", {"nothing"}),
         ("mpigraft --store results ben", {"bench"}),
         ("mpigraft --store bench results ", {"list", "show"}),
     ],
@@ -92,7 +96,8 @@ def test_values_of_every_kind_complete(found: Found, line: str, some: set[str]) 
 @pytest.mark.parametrize(
     "line",
     ["mpigraft run -- be", "mpigraft nosuch --x", "mpigraft bench --name n", "mpigraft 'zz",
-     "mpigraft compare --store /dev/null x", "mpigraft bench --minutes "],
+     "mpigraft compare --store /dev/null x", "mpigraft bench --minutes ",
+     "mpigraft plan --replace n"],
 )  # fmt: skip
 def test_nothing_is_said_where_nothing_is_known(found: Found, line: str) -> None:
     assert found(line) == []

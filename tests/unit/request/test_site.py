@@ -224,7 +224,7 @@ def test_any_text_is_a_profile_or_is_refused(tmp_path_factory: Any, text: str) -
 
 @given(
     st.dictionaries(
-        st.sampled_from(["mpi", "transport", "engine", "replace"]),
+        st.sampled_from(["mpi", "transport", "engine"]),
         st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12),
     )
 )

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpigraft.core.errors import UsageError
+from mpigraft.core.model import BIND_TO, MAP_BY, Replace
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import option, option_words, options_of, read_settings, settings_of
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import Replace
     from mpigraft.graft import GraftOptions
 
+GRAFTED = (Replace.MPI, Replace.LIBFABRIC)  # what is put under a guest
+INJECTED = ("mpi", "libfabric", "ucx")  # what an override may hold
 STDIN = {"0": "read by rank 0", "all": "read by every rank", "none": "read by no rank"}
 
 
@@ -70,12 +72,12 @@ class JobPlacement:
         panel="Where", rare=True,
     )  # fmt: skip
     map_by: str = option(
-        "", '"l3cache"', metavar="LEVEL", usual="core",
+        "", '"l3cache"', words=MAP_BY, metavar="LEVEL", usual="core",
         help="Distribute ranks over core, l3cache, numa, socket or node.",
         panel="Where", rare=True,
     )  # fmt: skip
     bind_to: str = option(
-        "", '"numa"', metavar="LEVEL", usual="core",
+        "", '"numa"', words=BIND_TO, metavar="LEVEL", usual="core",
         help="Bind each rank to its core, l3cache, numa, socket, or none.",
         panel="Where", rare=True,
     )  # fmt: skip
@@ -153,7 +155,7 @@ class RunSpec:
         panel="Container or stack", rare=True,
     )  # fmt: skip
     replace: str = option(
-        "", '"mpi"', site=True, metavar="WHAT", usual="mpi",
+        "", '"mpi"', site=True, words=tuple(Replace), metavar="WHAT", usual="mpi",
         help="What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX; "
         "nothing: run the guest as it is.", panel="Container or stack", rare=True,
     )  # fmt: skip
@@ -174,7 +176,8 @@ class RunSpec:
         panel="What to run", rare=True,
     )  # fmt: skip
     stdin: str = option(  # ranks that read standard input
-        "0", '"all"', metavar="WHO", help="Ranks that read standard input: 0, all or none.",
+        "0", '"all"', words=STDIN, metavar="WHO",
+        help="Ranks that read standard input: 0, all or none.",
         panel="What to run", rare=True,
     )  # fmt: skip
     verb: tuple[str, ...] = ("mpigraft", "run")  # of the command that a person typed
@@ -239,7 +242,7 @@ class GraftSpec:
         help="Program inside the guest; repeatable.", panel="Container or stack", rare=True,
     )  # fmt: skip
     replace: str = option(
-        "mpi", '"mpi"', metavar="WHAT",
+        "mpi", '"mpi"', words=GRAFTED, metavar="WHAT",
         help="What to replace. mpi: the whole MPI; libfabric: only libfabric or UCX.",
         panel="Container or stack", rare=True,
     )  # fmt: skip
@@ -271,11 +274,10 @@ class GraftSpec:
     @property
     def options(self) -> GraftOptions:
         """The options of the graft. Raises UsageError for what cannot be replaced."""
-        from mpigraft.core.model import Replace
         from mpigraft.graft import GraftOptions
 
         return GraftOptions(
-            replaced_part(self.replace, (Replace.MPI, Replace.LIBFABRIC)),
+            replaced_part(self.replace, GRAFTED),
             self.engine,
             glibc=not self.no_glibc,
             force=self.force,
@@ -296,7 +298,7 @@ class InjectSpec:
         panel="Container or stack",
     )  # fmt: skip
     replace: str = option(
-        "mpi", '"ucx"', metavar="WHAT",
+        "mpi", '"ucx"', words=INJECTED, metavar="WHAT",
         help="What to replace: mpi, or only libfabric or ucx of it.",
         panel="Container or stack", rare=True,
     )  # fmt: skip
@@ -334,8 +336,6 @@ class InjectSpec:
 
 def replaced_part(word: str, known: Collection[str] = ()) -> Replace:
     """Read --replace, which may be one of `known`, or of all. Raises UsageError."""
-    from mpigraft.core.model import Replace
-
     if word not in (known or ("", *Replace)):
         raise UsageError.unknown("word-unknown", word, known or Replace, what="--replace")
     return Replace(word or Replace.MPI)
@@ -344,8 +344,6 @@ def replaced_part(word: str, known: Collection[str] = ()) -> Replace:
 def without_host_mpi(spec: RunSpec) -> RunSpec:
     """Return the job of a guest or a stack, which names no MPI where that one's own stays: a site's
     choice gives way to the user's, and two requests of one user contradict each other."""
-    from mpigraft.core.model import Replace
-
     part = replaced_part(spec.replace)
     if part is Replace.MPI or (part is Replace.LIBFABRIC and not spec.stack):
         return spec
