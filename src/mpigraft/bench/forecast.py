@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from dataclasses import dataclass, replace
 
 from mpigraft.bench.schedule.campaign import Campaign, plan_campaign, schedule_launches
 from mpigraft.bench.submission import planned_of, requested_nodes
 from mpigraft.core.clock import utc_time
 from mpigraft.core.errors import CheckFailed, MpigraftError, UsageError
-from mpigraft.core.model import Allocation, Machine, SubmissionRecord
+from mpigraft.core.model import Allocation, Machine, Scheduler, SubmissionRecord
 from mpigraft.graft import read_machine
 from mpigraft.launch import kept_document
 from mpigraft.request import stored_spec
@@ -37,6 +38,7 @@ class Forecast:
     record: SubmissionRecord
     partition: str  # empty: the site's
     links: int  # jobs of each share, one after the other
+    how: str  # to describe nodes of the partition
     idle: tuple[tuple[str, int], ...]  # layouts that leave nodes idle, and the nodes of each
     made: int | None = None  # launches before now, of a campaign that its jobs have planned
     problem: str = ""  # of the description of the partition's nodes
@@ -54,10 +56,13 @@ def idle_layouts(record: SubmissionRecord) -> tuple[tuple[str, int], ...]:
 
 def forecast_jobs(store: Store, record: SubmissionRecord, partition: str, links: int) -> Forecast:
     """Say what the jobs of a submission do in a partition, if nodes of it were described."""
-    known = Forecast(record, partition, links, idle_layouts(record))
+    path = kept_document(partition or "P")
+    how = f"mpigraft discover --partition {shlex.quote(partition or 'P')}"
+    if record.scheduler == "pbs":  # no command of it starts one on a node and prints its output
+        how = f"mpigraft discover --json --abi > {shlex.quote(str(path))}, in a job there"
+    known = Forecast(record, partition, links, how, idle_layouts(record))
     if planned_of(store, record.campaign) is not None:
         return replace(known, made=len(store.launches(record.campaign)))
-    path = kept_document(partition)
     if not partition or "," in partition or not path.is_file():
         return known
     try:
@@ -84,6 +89,8 @@ def _plan(record: SubmissionRecord, machine: Machine, links: int) -> JobsPlan:
     spec = stored_spec(json.loads(record.wish), "the submission")
     hosts = tuple(f"node{number}" for number in range(1, record.nodes + 1))
     nodes = Allocation(hosts, "the job", record.scheduler)
+    version = machine.scheduler.version if machine.scheduler else ""
+    machine = replace(machine, scheduler=Scheduler(record.scheduler, version, in_allocation=True))
     campaign = plan_campaign(spec, machine, lambda mpi: ((mpi.id, str(mpi.libmpi)),), nodes)
     launches = len(schedule_launches(campaign))
     launches += launches // campaign.spec.rounds * campaign.spec.spare_rounds

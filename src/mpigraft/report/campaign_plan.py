@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge import ApplicationCase
 
 NAMED = 10  # benchmarks and layouts that a line names
+FIRST = "the first job to start plans the launches on its nodes"
 IDLE = 4  # layouts that leave nodes idle and are named
 WHYS = 6  # reasons for what is left out that have a line
 
@@ -107,8 +108,7 @@ def campaign_plan_screen(
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
     """Describe what the jobs of a submission will do: which of their nodes idle, and what they
     launch; where that is not known, how to know it."""
-    partition = forecast.partition
-    how = f"mpigraft discover --partition {partition or 'P'}"
+    partition, how = forecast.partition, forecast.how
     yield from idle_lines(forecast.record.nodes, forecast.idle)
     described = f"nodes of {partition} as described on {forecast.day}"
     if forecast.made is not None:
@@ -119,15 +119,13 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"on {described}:"
         yield from _jobs_plan_lines(forecast.plan, forecast.record, forecast.links)
     elif forecast.error and forecast.unchecked:
-        yield f"no plan for {described}, whose MPIs are not all on this host: the first job to "
-        "start plans the launches there"
+        yield f"{FIRST}, since not all MPIs of {described} are on this host:"
         yield forecast.error.message
     elif forecast.error:
         yield f"no plan for {described}, with programs of this host; if nodes changed since: {how}"
     else:
         before = f"name one of {partition}" if "," in partition else how
-        first = "the first job to start plans the launches on its nodes"
-        yield f"{first}; to know them before: {before}"
+        yield f"{FIRST}; to know them before: {before}"
 
 
 def idle_lines(nodes: int, idle: Sequence[tuple[str, int]]) -> Iterator[str]:

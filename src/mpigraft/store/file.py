@@ -158,7 +158,12 @@ def refuse_unwritable(folder: Path) -> None:
     """Raise MissingError, as a writer does, where no file can be made; make nothing."""
     with translate_errors(folder):
         _refuse_no_folder(folder)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            folder.stat()  # a loop of links, or a name that is too long
         place = _first_there(folder)
+        for one in (folder.absolute(), *folder.absolute().parents):
+            if one != place and one.is_relative_to(place) and one.is_symlink():
+                raise FileNotFoundError(errno.ENOENT, "it is a link to nothing", str(one))
         if not os.access(place, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 

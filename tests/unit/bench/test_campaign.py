@@ -60,7 +60,7 @@ def test_what_is_named_and_cannot_run_ends_the_command_with_the_reason() -> None
 
 def test_threads_of_a_rank_have_a_launch_to_themselves() -> None:
     """They start MPI in a way that other benchmarks would pay for."""
-    asked = planned(mpi=("mpich",), benchmark=("latency,latency_mt,bw,latency_mt,threads=4",))
+    asked = planned(mpi=("mpich",), benchmark=("latency, latency_mt,bw,latency_mt, threads=4",))
     steps = {step.program: step for step in schedule_launches(asked)}
     keys = {program: [b.key for b in asked.benchmarks_of(s)] for program, s in steps.items()}
     assert keys.pop("") == ["native:latency", "native:bw"]
@@ -323,10 +323,18 @@ def test_like_osu_is_part_of_every_benchmark() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["latencyy", "bw,window=", "bw,colour=red", "alltoallv,counts=odd", "bw,like=imb"],
+    [
+        "latencyy",
+        "bw,,latency",
+        "bw,",
+        "bw,window=",
+        "bw,colour=red",
+        "alltoallv,counts=odd",
+        "bw,like=imb",
+    ],
 )
 def test_a_benchmark_that_is_not_there_is_refused_before_anything_starts(text: str) -> None:
-    with pytest.raises(UsageError, match=r"no benchmark|no option"):
+    with pytest.raises(UsageError, match=r"no benchmark|no option|name is empty"):
         planned(benchmark=(text,))
 
 

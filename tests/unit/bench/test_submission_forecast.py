@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mpigraft.cli.main import run_command
+from mpigraft.core.model import LauncherInfo
 from mpigraft.core.serialize import document
 from mpigraft.launch import SCHEDULERS
 from mpigraft.launch.hosts.partitions import keep_document, kept_document
@@ -96,7 +98,28 @@ def test_what_only_files_of_the_nodes_can_show_is_not_refused(
     keep_document("std", document(**machine_document(MACHINE)))
     (site / "night.toml").write_text('benchmark = ["mini:halo"]\nlayout = ["1x2"]\n')
     text = forecast(capsys, site, "--dry-run", "--partition", "std")
-    assert shows(text, "no plan for nodes of std", "MPIs are not all on this host", "mini:halo")
+    first = "the first job to start plans the launches on its nodes"
+    assert shows(
+        text, first, "not all MPIs of nodes of std", "on this host: mini:halo runs on none"
+    )
+
+
+def test_jobs_have_the_launcher_of_their_scheduler(
+    site: Path, capsys: pytest.CaptureFixture[str], fresh_home: Path
+) -> None:
+    """However their nodes were described: by a login over SSH, which is no job."""
+    srun = LauncherInfo("srun", Path("/usr/bin/srun"), "23.11", pmi_offered=("pmix", "pmi2"))
+    keep_document("std", document(**machine_document(replace(MACHINE, launchers=(srun,)))))
+    (site / "night.toml").write_text('launcher = "srun"\nlayout = ["1x2"]\n')
+    text = forecast(capsys, site, "--dry-run", "--partition", "std")
+    assert shows(text, "on nodes of std as described", "launches at most")
+
+
+def test_nodes_of_pbs_are_described_in_a_job(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = forecast(capsys, site, "--dry-run", "--scheduler", "pbs", "--", "-q", "work")
+    assert shows(text, f"discover --json --abi > {kept_document('work')}, in a job there")
 
 
 @pytest.mark.parametrize(

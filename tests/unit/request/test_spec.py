@@ -212,7 +212,8 @@ def test_a_size_on_the_command_line_is_refused_in_the_words_of_its_flag() -> Non
         ("mpi", ["/opt/a,b/lib/libmpi.so"], ("/opt/a,b/lib/libmpi.so",)),
         ("transport", ["ob1-sm,ofi-tcp", "ucx"], ("ob1-sm", "ofi-tcp", "ucx")),
         ("layout", ["1x2,1x4:numa"], ("1x2", "1x4:numa")),
-        ("ranks_per_node", ["2,8", "16"], (2, 8, 16)),
+        ("ranks_per_node", ["2, 8", "16"], (2, 8, 16)),
+        ("mpi", ["openmpi , mpich", " intel"], ("openmpi", "mpich", "intel")),
         ("bind_to", ["core,none"], ("core", "none")),
     ],
 )
@@ -228,6 +229,7 @@ def test_one_flag_may_have_several_values(
     [
         ("transport", "ob1-sm,", "--transport is empty"),
         ("layout", ",1x2", "--layout is empty"),
+        ("mpi", "openmpi, ,mpich", "--mpi is empty"),
         ("nodes", "1,two", "--nodes must be a whole number or several, not '1,two'"),
         ("nodes", "1,1.5", "for example --nodes 2"),
         ("nodes", "1,0", "--nodes is 0"),

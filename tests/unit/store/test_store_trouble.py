@@ -19,7 +19,7 @@ import pytest
 
 from mpigraft.core.errors import MissingError
 from mpigraft.core.model import EvidenceRecord
-from mpigraft.store import Store, Writer, file
+from mpigraft.store import Store, Writer, file, refuse_unwritable
 from tests.builders.messages import matches
 from tests.builders.records import CAMPAIGN, evidence, launch, measured
 
@@ -231,14 +231,22 @@ def test_an_exceeded_quota_is_an_error(tmp_path: Path, limit: int) -> None:
 
 
 def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    """By a writer, and by a dry run."""
     (tmp_path / "file").write_text("in the way")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nothing/there")
     for folder, code in ((tmp_path / "file", "store-no-folder"),
                          (tmp_path / "file" / "below", "store-no-folder"),
+                         (tmp_path / "loop", "store-unwritable"),
+                         (tmp_path / "dangling", "store-unwritable"),
+                         (tmp_path / "dangling" / "below", "store-unwritable"),
+                         (tmp_path / ("x" * 300), "store-unwritable"),
                          (Path("/proc/self/none"), "store-unwritable")):  # fmt: skip
-        with pytest.raises(MissingError) as caught:
-            Writer(folder)
-        assert caught.value.code == code
-        assert "--store" in caught.value.fix
+        for begin in (Writer, refuse_unwritable):
+            with pytest.raises(MissingError) as caught:
+                begin(folder)
+            assert caught.value.code == code
+            assert "--store" in caught.value.fix
 
 
 def test_a_read_only_store_is_read_and_refuses_to_be_written() -> None:

@@ -46,9 +46,11 @@ def _like(benchmark: Benchmark, suite: str) -> Benchmark:
 
 def split_benchmarks(text: str) -> list[str]:
     """`latency,alltoallv,counts=sparse` -> `latency` and `alltoallv,counts=sparse`: a word with
-    `=` belongs to the benchmark before it."""
+    `=` belongs to the benchmark before it. Raises UsageError for an empty word."""
     keys: list[str] = []
-    for word in text.split(","):
+    for word in map(str.strip, text.split(",")):
+        if not word:
+            raise UsageError.of("value-empty", place="a benchmark's name")
         if "=" in word and keys:
             keys[-1] += f",{word}"
         else:
