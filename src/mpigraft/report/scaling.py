@@ -56,6 +56,16 @@ def cards(comparison: Comparison) -> tuple[Card, ...]:
     )
 
 
+def card_label(card: Card, every: tuple[Card, ...]) -> str:
+    """Write a benchmark's name without its suite, with its metric and its buffers where there
+    are more than one."""
+    name = card.benchmark.partition(":")[2] or card.benchmark
+    alike = [one for one in every if one.benchmark == card.benchmark]
+    if len({one.metric for one in alike}) > 1:
+        name += f" {card.quantity}"
+    return name if len({one.buffers for one in alike}) == 1 else f"{name} {card.buffers}"
+
+
 def _views(every: Sequence[Section]) -> tuple[View, ...]:
     """Cut the layouts into views: those of most layouts first, none within another."""
     groups: dict[tuple[str, str, str], dict[int, Section]] = defaultdict(dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import replace
@@ -115,8 +116,48 @@ def test_what_is_not_one_picture_has_none() -> None:
 
 
 def test_ticks_have_room_for_their_labels() -> None:
-    assert [text for _, text in Axis(1 / 30, 1.3).ticks] == ["1", "20x slower"]
-    assert [text for _, text in Axis(1 / 3, 3).ticks] == ["1", "3x slower", "3x faster"]
+    assert [text for _, text, _ in Axis(1 / 30, 1.3).ticks] == ["1", "20x slower"]
+    assert [text for _, text, _ in Axis(1 / 3, 3).ticks] == ["1", "3x slower", "3x faster"]
+    assert [text for _, text, _ in Axis(0.5, 1.9).ticks] == ["1", "2x slower", "1.5x faster"]
+    assert Axis(1e-7, 3e6).ticks[2][1] == "10,000x faster"
+    for axis in (Axis(1e-7, 3e6), Axis(0.8, 1.25), Axis(0.8, 1e9)):
+        ends = [(x - 2.8 * len(text), x + 2.8 * len(text)) for _, text, x in axis.ticks]
+        assert all(0 < low < high < WIDTH for low, high in ends)
+        assert all(a[1] < b[0] for a, b in itertools.pairwise(sorted(ends)))
+        assert not any("e+" in text for _, text, _ in axis.ticks)
+
+
+def of_metric(metric: str, unit: str, repeats: str = "") -> Card:
+    """One configuration on one benchmark; twice its baseline's values."""
+    card = a_card(one=2.0)
+    (section,) = card.sections
+    groups = tuple(replace(g, metric=metric, unit=unit, repeats=repeats) for g in section.groups)
+    section = replace(section, metric=metric, unit=unit, groups=groups)
+    return replace(card, metric=metric, unit=unit, sections=(section,))
+
+
+def heads(picture: str) -> list[str]:
+    return re.findall(r'<th scope="col">([^<]+)<svg', picture)
+
+
+def test_columns_of_one_benchmark_are_told_apart() -> None:
+    rate = of_metric("performance [ns/day] higher", "ns/day")
+    picture = drawn(rate, of_metric("time [s] lower", "s"))
+    assert [name.rpartition(" ")[2] for name in heads(picture)] == ["performance", "time"]
+    right, left = (x for _, x in dots(picture))
+    assert left < WIDTH / 2 < right
+
+
+def test_a_measurement_is_drawn_once_and_what_is_no_speed_not_at_all() -> None:
+    again = of_metric("message_rate", "messages/s", repeats="bandwidth")
+    every = (of_metric("bandwidth", "MB/s"), again, of_metric("memory", "MiB"))
+    assert len(heads(drawn(*every))) == 1
+    assert forest(every[1:], BASELINE) is None
+
+
+def test_a_long_name_is_folded_and_a_short_one_is_not() -> None:
+    picture = drawn(a_card(**{"n" * 90: 0.5, "short": 0.9}))
+    assert re.findall(r'class="long">(\w+)<', picture) == ["n" * 90]
 
 
 def test_the_page_begins_with_it_and_escapes_its_names() -> None:

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from mpigraft.analysis import speed_of
 from mpigraft.core.model import CellGroup, Verdict
 from mpigraft.report.markup import Html, el, hidden, scrolling
-from mpigraft.report.scaling import Card
+from mpigraft.report.scaling import Card, card_label
+from mpigraft.report.wording import words
 
-WIDTH, HEIGHT, EDGE, LABEL = 190, 20, 8, 60  # of a cell, its free ends and a label, in pixels
+WIDTH, HEIGHT, EDGE = 190, 20, 8  # of a cell and its free ends, in pixels
+LETTER, GAP = 5.6, 5  # of a label, and beside it, in pixels
+LONG = 40  # letters: a longer name is folded
 ROWS = 24  # more are a wall, which the table below shows as well
 COLUMNS = 6
 LEAST = 1.25  # factor that an axis shows at both sides, where nothing differs more
@@ -28,10 +31,11 @@ CLASSES = {
 
 
 def forest(cards: tuple[Card, ...], baseline: str) -> Html | None:
-    """Draw the curves of a campaign with one layout; None where it would not be one picture:
-    several layouts, more rows or columns than fit, and quantities that are no speeds."""
+    """Draw the curves of a campaign with one layout that are speeds, each measurement once; None
+    where it would not be one picture: several layouts, more rows or columns than fit."""
+    cards = tuple(c for c in cards if words.is_speed(c.unit) and not c.sections[0].repeats)
     rows = _rows(cards)
-    several = any(len(card.sections) > 1 or card.unit == "%" for card in cards)
+    several = any(len(card.sections) > 1 for card in cards)
     if several or not 0 < len(rows) <= ROWS or len(cards) > COLUMNS:
         return None
     ends = [end for row in rows.values() for group, _ in row for end in _speeds(group)]
@@ -39,7 +43,7 @@ def forest(cards: tuple[Card, ...], baseline: str) -> Html | None:
     lines = (
         el(
             "tr",
-            el("th", name, scope="row"),
+            el("th", name, scope="row", class_="long" if len(name) > LONG else None),
             *(_cell(row, card, axis) for card in cards),
             data_name=name,
         )
@@ -49,11 +53,11 @@ def forest(cards: tuple[Card, ...], baseline: str) -> Html | None:
     caption = (
         f"Speed against {baseline} over all sizes; to the right is faster." + INTERVALS * known
     )
-    head = el(
-        "tr", el("th", hidden("configuration"), scope="col"), *(_head(c, axis) for c in cards)
-    )
+    heads = (_head(card_label(card, cards), axis) for card in cards)
+    head = el("tr", el("th", hidden("configuration"), scope="col"), *heads)
     parts = (el("caption", caption), el("thead", head), el("tbody", *lines))
-    return el("figure", scrolling(el("table", *parts, class_="forest")))
+    table = el("table", *parts, class_="forest", style=f"--columns:{len(cards)}")
+    return el("figure", scrolling(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,19 @@ class Axis:
         return EDGE + (WIDTH - 2 * EDGE) * part
 
     @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """1, and the last round number at each side, where its label has room."""
-        slow = max((step for step in STEPS if step <= 1 / self.low), default=1.0)
-        fast = max((step for step in STEPS if step <= self.high), default=1.0)
-        sides = ((1 / slow, f"{slow:g}x slower"), (fast, f"{fast:g}x faster"))
-        free = [(at, text) for at, text in sides if abs(self.x(at) - self.x(1)) >= LABEL]
-        return [(1.0, "1"), *free]
+    def ticks(self) -> list[tuple[float, str, float]]:
+        """1, and the last round number at each side whose label has room beside it, with the
+        middles of the labels, which are within their column."""
+        ticks = [(1.0, "1", self.x(1))]
+        for end, way, power in ((1 / self.low, "slower", -1), (self.high, "faster", 1)):
+            for step in (step for step in reversed(STEPS) if step <= end):
+                text = f"{step:,.0f}x {way}" if step > 2 else f"{step:g}x {way}"
+                half = LETTER * len(text) / 2 + GAP
+                middle = min(max(self.x(step**power), half), WIDTH - half)
+                if abs(middle - self.x(1)) >= half:
+                    ticks.append((step**power, text, middle))
+                    break
+        return ticks
 
 
 Row = list[tuple[CellGroup, Card]]
@@ -105,13 +115,8 @@ def _svg(*children: object) -> Html:
     return el("svg", *children, **size, aria_hidden="true")
 
 
-def _head(card: Card, axis: Axis) -> Html:
-    texts = []
-    for speed, text in axis.ticks:
-        half = LABEL / 2 if len(text) > 1 else 0  # a label ends within its column
-        x = min(max(axis.x(speed), half), WIDTH - half)
-        texts.append(el("text", text, x=f"{x:.1f}", y=12))
-    name = card.benchmark.partition(":")[2] or card.benchmark
+def _head(name: str, axis: Axis) -> Html:
+    texts = (el("text", text, x=f"{middle:.1f}", y=12) for _, text, middle in axis.ticks)
     return el("th", name, _svg(*texts), scope="col")
 
 
@@ -122,7 +127,7 @@ def _cell(row: Row, card: Card, axis: Axis) -> Html:
 
 def _mark(group: CellGroup, axis: Axis) -> Iterator[Html]:
     """Draw the ticks' lines, the interval, and the dot on them."""
-    for speed, _ in axis.ticks:
+    for speed, _, _ in axis.ticks:
         kind = "one" if speed == 1 else "grid"
         yield _line(kind, axis.x(speed), axis.x(speed), 0, HEIGHT)
     speed, *ends = _speeds(group)

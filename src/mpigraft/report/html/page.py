@@ -31,7 +31,7 @@ from mpigraft.report.html.document import header, main, nav, render_document, se
 from mpigraft.report.markup import Html, el, foreign, join
 from mpigraft.report.method import method
 from mpigraft.report.redaction import hide_folders, hosts_of, redactor, users_of
-from mpigraft.report.scaling import Card, cards
+from mpigraft.report.scaling import Card, card_label, cards
 from mpigraft.report.software import (
     GuestRole,
     caption,
@@ -134,7 +134,7 @@ def _nav(data: ReportData) -> Html:
     links = [("pairs", "Node by node")] if data.links else []
     links += [("nodes", "Over nodes")] if any(card.views for card in every) else []
     links += [("glance", "At a glance")]
-    links += [(overview.card_anchor(card), _label(card, every)) for card in every]
+    links += [(overview.card_anchor(card), card_label(card, every)) for card in every]
     links += [("growth", "Growth")] if rank_scaling.growths_to_show(data) else []
     links += [
         ("noise", "Noise"),
@@ -143,16 +143,6 @@ def _nav(data: ReportData) -> Html:
         ("method", "Method"),
     ]
     return nav(links)
-
-
-def _label(card: Card, every: tuple[Card, ...]) -> str:
-    """Write a benchmark's name without its suite, with its metric and its buffers where there
-    are more than one."""
-    name = card.benchmark.partition(":")[2] or card.benchmark
-    alike = [one for one in every if one.benchmark == card.benchmark]
-    if len({one.metric for one in alike}) > 1:
-        name += f" {card.quantity}"
-    return name if len({one.buffers for one in alike}) == 1 else f"{name} {card.buffers}"
 
 
 def _sections(data: ReportData) -> list[Html]:

@@ -22,6 +22,7 @@ from mpigraft.core.numbers import ratio as number_ratio
 from mpigraft.core.text import NO_BREAK, join_some, printable
 
 UNIT = re.compile(r"(?<=\d) (?=(?:B|KiB|MiB|GiB|s|min|h|days|rounds)\b|%)")
+NO_SPEED = {"%", "B", "kB", "MB", "GB", "KiB", "MiB", "GiB", "J", "kJ", "W"}
 NAMED = 4  # configurations before a note that they share
 VERDICT_SIGNS = {
     Verdict.FASTER: "▲",
@@ -97,16 +98,21 @@ def single_line(text: str) -> str:
 
 def factor(ratio: float, direction: Better, unit: str = "") -> str:
     """`12.7x slower`, of a latency's 12.7 and of a bandwidth's 0.079; `1.5x higher` of a share in
-    percent, which is no speed."""
+    percent or of memory, which are no speeds."""
     if not 0 < ratio < math.inf:
         return "-"
     by = max(ratio, 1 / ratio)
     if by < 1.005:
         return "equal"
-    if unit == "%":
+    if not is_speed(unit):
         return f"{number_ratio(by)}x {'higher' if ratio > 1 else 'lower'}"
     faster = (ratio > 1) is (direction is Better.HIGHER)
     return f"{number_ratio(by)}x {'faster' if faster else 'slower'}"
+
+
+def is_speed(unit: str) -> bool:
+    """Return whether figures of a unit say how fast something is: shares and memory do not."""
+    return unit not in NO_SPEED
 
 
 def in_unit(quantity: str, unit: str) -> str:
