@@ -68,6 +68,30 @@ def test_many_lines_fit_a_screen_and_the_slower_ones_are_in_it(run: Run, tmp_pat
     assert len(lines) <= 40
 
 
+def test_what_is_slowest_now_is_in_the_screen_whose_rows_long_names_fill(
+    run: Run, tmp_path: Path
+) -> None:
+    """Once ten times slower and well again is less than 1.3 times slower now."""
+    names = {f"k{n}": f"openmpi@5.0.11/{n}-{'x' * 60}" for n in range(20)}
+    last = names["k19"]
+
+    def level(name: str, _: int) -> float:
+        return now if name == last else once if name != names["k0"] else 1.0
+
+    for n in range(1, 10):
+        once, now = (10.0 if 4 <= n < 7 else 1.0), (1.3 if n >= 7 else 1.0)
+        keep(
+            Store(tmp_path / "store"),
+            campaign(n, names=names, rounds=6, spread=0.002, level=level),
+        )
+    lines = run("history").out.splitlines()
+    assert shows(lines[0], "Slower now", "1 of 20 lines")
+    table = lines[lines.index("") + 1 :]
+    assert table.index("") <= LINES
+    assert any(shows(line, f"openmpi/19-{'x' * 60}") for line in table)
+    assert len(lines) <= 40
+
+
 def test_a_slower_line_fails_a_pipeline_until_it_is_accepted(run: Run, store: Store) -> None:
     ended = run("history", "--fail-on", "slower")
     assert ended.code == 1

@@ -119,7 +119,7 @@ def test_ticks_have_room_for_their_labels() -> None:
     assert [text for _, text, _ in Axis(1 / 30, 1.3).ticks] == ["1", "20x slower"]
     assert [text for _, text, _ in Axis(1 / 3, 3).ticks] == ["1", "3x slower", "3x faster"]
     assert [text for _, text, _ in Axis(0.5, 1.9).ticks] == ["1", "2x slower", "1.5x faster"]
-    assert Axis(1e-7, 3e6).ticks[2][1] == "10,000x faster"
+    assert shows(Axis(1e-7, 3e6).ticks[2][1], "10,000x")
     for axis in (Axis(1e-7, 3e6), Axis(0.8, 1.25), Axis(0.8, 1e9)):
         ends = [(x - 2.8 * len(text), x + 2.8 * len(text)) for _, text, x in axis.ticks]
         assert all(0 < low < high < WIDTH for low, high in ends)

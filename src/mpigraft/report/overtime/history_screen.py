@@ -52,10 +52,10 @@ def history_screen(data: History, width: int, signs: Signs, bars: str) -> Screen
 
 def _rows(data: History, width: int, signs: Signs, bars: str) -> list[Line]:
     """Write a row for each line below what it measures; of too many the most changed."""
-    shown = _chosen(data)
-    some = [line for line in data.lines if id(line) in shown]
-    several = any(len(line.points) > 1 for line in some)
+    several = any(len(line.points) > 1 for line in data.lines)
     room = width - 2 * VALUE - (FACTOR + LEAST + 4 if several else len(ONE))
+    shown = _chosen(data, room)
+    some = [line for line in data.lines if id(line) in shown]
     names = [printable(line.key.configuration) for line in some]
     wide = max((len(name) for name in names if len(name) <= room), default=LEAST)
     heads = f"{'':{wide}}{'first':>{VALUE}}{'now':>{VALUE}}"
@@ -74,20 +74,24 @@ def _rows(data: History, width: int, signs: Signs, bars: str) -> list[Line]:
     return rows
 
 
-def _chosen(data: History) -> set[int]:
-    """Choose lines that fit in a table, slower ones first, then others that changed."""
+def _chosen(data: History, room: int) -> set[int]:
+    """Choose lines that fit in a table, the slowest now first, then others that changed most. A
+    name of more columns than there is `room` has a row of its own."""
 
     def rank(line: HistoryLine) -> tuple[bool, float]:
-        most = max((abs(math.log(shift.ratio)) for shift in line.shifts), default=0.0)
-        return data.slower_since(line) is None, -most
+        slower = data.slower_since(line)
+        ratios = [slower[1]] if slower else [shift.ratio for shift in line.shifts]
+        return slower is None, -max((abs(math.log(ratio)) for ratio in ratios), default=0.0)
 
     heads: set[object] = set()
     chosen: set[int] = set()
+    rows = 0
     for line in sorted(data.lines, key=rank):
         more = heads | {line.key.machine, (line.key[:-1], line.sizes)}
-        if len(more) + len(chosen) + 1 > LINES - 2:
+        own = 1 + (len(printable(line.key.configuration)) > room)
+        if len(more) + rows + own > LINES - 2:
             continue
-        heads = more
+        heads, rows = more, rows + own
         chosen.add(id(line))
     return chosen
 
