@@ -9,6 +9,8 @@ from typing import Any
 WIDTH = 80  # of a terminal, where nobody says another
 NO_BREAK = "\xa0"  # a blank at which no line ends
 COMMAND = re.compile("`[^`]+`")
+WIDE = re.compile("[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60]")
+BLANK, FILL = "\x01", "\x02"  # in a text while it is folded: in a command, behind a wide letter
 LEAST = 40  # columns: below, every word would have a line of its own
 
 
@@ -104,12 +106,13 @@ def fold_message(text: str) -> str:
     lines = []
     for line in text.split("\n"):
         begin = line[: len(line) - len(line.lstrip(" "))]
-        whole = COMMAND.sub(lambda found: found[0].replace(" ", NO_BREAK), line)
+        whole = COMMAND.sub(lambda found: found[0].replace(" ", BLANK), line)
+        whole = WIDE.sub(rf"\g<0>{FILL}", whole)
         folded = textwrap.wrap(
             whole, width, subsequent_indent=f"{begin}  ", drop_whitespace=True,
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
-        lines += [one.replace(NO_BREAK, " ") for one in folded] or [line]
+        lines += [one.replace(BLANK, " ").replace(FILL, "") for one in folded] or [line]
     return "\n".join(lines)
 
 

@@ -126,6 +126,15 @@ def test_a_message_is_folded_at_words_and_its_commands_stay_whole(
     assert fold_message(text).split("\n") == lines
 
 
+def test_a_wide_letter_has_two_columns_and_a_name_keeps_its_blanks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    wide = "\u65e5" * 15
+    assert fold_message(f"of {wide} {wide}").split("\n") == [f"of {wide}", f"  {wide}"]
+    assert fold_message("a\xa0b `c d`") == "a\xa0b `c d`"
+
+
 @pytest.mark.parametrize(
     ("columns_there", "lines"),
     [("60", ["it ends before this-long-word-with-many-hyphens"]),
