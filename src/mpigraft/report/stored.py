@@ -13,7 +13,7 @@ from mpigraft.core.model import CampaignRecord, Finding, LaunchState, Origin, Pr
 from mpigraft.core.numbers import counted
 from mpigraft.core.serialize import document
 from mpigraft.core.text import columns, fold, join_some, labelled, printable
-from mpigraft.report.screen import LINES, Screen, finding_lines, joined, shorten
+from mpigraft.report.screen import Screen, finding_lines, folded, joined, shorten
 from mpigraft.report.store_document import (
     NO_EVIDENCE,
     CampaignDocument,
@@ -34,6 +34,7 @@ from mpigraft.store import Store
 
 PROVEN, NOT_PROVEN = "proven", "not proven"
 NAMED = 3  # configurations that the answer names
+SCREEN, BLANK_LINES, FEW = 40, 3, 6  # lines of a screen, in between, and of the table at least
 RAN = 16  # columns for what ran, at least
 
 _row = partial(labelled, whole=False)  # at most 80 columns of a library's output
@@ -94,21 +95,21 @@ def stored_screen(store: Store, campaign: CampaignRecord) -> Screen:
     head, rows = summary(store, campaign), without_homes(configurations(store, campaign))
     width, one = columns(), head["id"][:8]
     about = f"{head['origin']}, {_rounds(head)}, {counted(head['launches'], 'launch')}"
-    return Screen(
-        [printable(line) for line in _answer(head, rows)],
-        _rows(rows, width),
-        finding_lines([*store.findings, *_findings(store, campaign)], width),
-        joined(
-            f"proof of each lane, load: mpigraft results show {one} --full",
-            f"values: mpigraft compare {one}",
-            width=width,
-        ),
-        [
-            printable(f"{head['name']} {one}, {head['created'][:16].replace('T', ' ')}; {about}"),
-            printable(f"baseline: {head['baseline']}"),
-            *(printable(_extension(step)) for step in head["extensions"]),
-        ],
+    answer = [printable(line) for line in _answer(head, rows)]
+    findings = [*finding_lines([*store.findings, *_findings(store, campaign)], width)]
+    rest = joined(
+        f"proof of each lane, load: mpigraft results show {one} --full",
+        f"values: mpigraft compare {one}",
+        width=width,
     )
+    title = [
+        printable(f"{head['name']} {one}, {head['created'][:16].replace('T', ' ')}; {about}"),
+        printable(f"baseline: {head['baseline']}"),
+        *(printable(_extension(step)) for step in head["extensions"]),
+    ]
+    others = (*title, *answer, *(line for _, line in findings), *rest)
+    free = SCREEN - BLANK_LINES - sum(len(folded(line, width)) for line in others)
+    return Screen(answer, _rows(rows, width, max(free, FEW)), findings, rest, title)
 
 
 def _findings(store: Store, campaign: CampaignRecord) -> Iterator[Finding]:
@@ -133,8 +134,9 @@ def _answer(head: CampaignSummary, rows: Sequence[ConfigurationSummary]) -> Iter
         yield f"{sum(bad)} of {counted(head['launches'], 'launch')} did not end well."
 
 
-def _rows(rows: Sequence[ConfigurationSummary], width: int) -> list[Line]:
-    """Write what ran of each configuration, and how its launches ended where some failed."""
+def _rows(rows: Sequence[ConfigurationSummary], width: int, most: int) -> list[Line]:
+    """Write what ran of each configuration, and how its launches ended where some failed, in `most`
+    lines."""
     heads = ("configuration", "evidence", "launches", "ran")
     cells = [
         (
@@ -152,7 +154,7 @@ def _rows(rows: Sequence[ConfigurationSummary], width: int) -> list[Line]:
     lines: list[Line] = []
     for place, (first, evidence, launches, ran) in enumerate((heads, *cells)):
         fits = len(first) + 2 <= name
-        if len(lines) + (1 if fits else 2) > LINES - 1:
+        if len(lines) + (1 if fits else 2) > most - 1:
             return [*lines, [(f"and {len(cells) - place + 1} more: --full", "dim")]]
         style = "" if lines else "dim"
         if not fits:
