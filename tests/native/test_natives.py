@@ -74,7 +74,7 @@ def test_no_binary_says_what_to_do() -> None:
 
 
 def test_other_builds_are_no_builds() -> None:
-    with pytest.raises(UsageError, match="--native-build gcc"):
+    with pytest.raises(UsageError, match="--native-build 'gcc' is unknown"):
         natives.choose_natives(an_mpi(), HERE, "gcc")
 
 

@@ -196,7 +196,7 @@ def choose_natives(mpi: MpiInstall, architecture: str, build: str = "prebuilt") 
             return _prebuilt(mpi, architecture)
         case "mpicc":
             return _built(mpi, architecture)
-    raise UsageError.of("native-build-unknown", word=build)
+    raise UsageError.unknown("word-unknown", build, ("prebuilt", "mpicc"), what="--native-build")
 
 
 def choose_tool(name: str, mpi: MpiInstall, architecture: str, build: str = "prebuilt") -> Path:

@@ -358,7 +358,7 @@ def choose_baseline(configurations: Sequence[Configuration], name: str) -> Confi
         problem = "begins the names of several configurations" if hits else "is none of them"
         known = ", ".join(c.id for c in hits or configurations)
         near = () if hits else (c.id for c in configurations)
-        raise UsageError.unknown("baseline-not-one", name, near, problem=problem, known=known)
+        raise UsageError.unknown("baseline-unknown", name, near, problem=problem, known=known)
     here = [c for c in configurations if c.graft is None] or configurations
     cray = [c for c in here if c.mpi and c.mpi.family is Family.CRAY_MPICH]
     in_path = [c for c in here if c.mpi and c.mpi.source == "path"]

@@ -82,7 +82,7 @@ def _baseline() -> object:
     [
         (lambda: select_mpis(["opnmpi"], [MPI]), "mpi-missing", MPI.id),
         (_transport, "transport-unknown", "ob1-sm"),
-        (_baseline, "baseline-not-one", "openmpi@5.0.11/ucx"),
+        (_baseline, "baseline-unknown", "openmpi@5.0.11/ucx"),
         (lambda: find_scheduler("slrum"), "word-unknown", "slurm"),
         (_limits, "limit-idle", "osu"),
         (_options("latency,lik=osu"), "benchmark-option-unknown", "like"),
