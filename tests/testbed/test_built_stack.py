@@ -161,7 +161,7 @@ def test_the_built_mpi_is_measured_three_ways(
 ) -> None:
     stack = stack_of_either
     done(mpigraft("inject", stack.software, "--mpi", BUILT, cwd=tmp_path))
-    guests = ("--guest", "native", "--guest", "container", "--guest", "grafted")
+    guests = ("--guest", "native", "--guest", "own", "--guest", "grafted")
     transports = ("--transport", "ofi-lnx", "--transport", "ob1-sm")
     ended = mpigraft(
         "--store", store_folder, "bench", "--stack", stack.software, "--mpi", BUILT, *guests,

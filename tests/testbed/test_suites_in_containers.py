@@ -25,7 +25,7 @@ OTHERS = [
     pytest.param(engine, marks=pytest.mark.long)
     for engine in ("podman", "apptainer", "charliecloud")
 ]
-VARIANTS = ("--guest", "native", "--guest", "grafted", "--guest", "container")
+VARIANTS = ("--guest", "native", "--guest", "grafted", "--guest", "own")
 
 
 @pytest.fixture

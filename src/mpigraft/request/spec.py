@@ -7,6 +7,7 @@ flags can, and a stored plan can be read again.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the
 # has no place for it.
 MOST_ROUNDS, MOST_SEED, MOST_BUDGET_MS = 10_000, 2**63 - 1, 1_000_000
 # On this machine, in the guest with this machine's MPI, on the guest's own MPI.
-WHERE = ("native", "grafted", "container")
+WHERE = ("native", "grafted", "own")
 JOB = options_of(RunSpec)
 
 
@@ -52,6 +53,13 @@ def _mpis(given: Given) -> tuple[str, ...]:
     if given.default is not None:  # of a stored plan, which has been read before
         return words
     return tuple(str(Path(word).absolute()) if is_place(word) else word for word in words)
+
+
+def _where(given: Given) -> tuple[str, ...]:
+    """Read words of WHERE; 0.1.0 wrote `container` for the guest's own MPI."""
+    words = given.value if isinstance(given.value, list | tuple) else [given.value]
+    named = [re.sub(r"\bcontainer\b", "own", w) if isinstance(w, str) else w for w in words]
+    return dataclasses.replace(given, value=named).several(str)
 
 
 def _of_job(key: str, example: str, **rules: Any) -> Any:
@@ -139,9 +147,9 @@ class CampaignSpec:
     )  # fmt: skip
     guest: tuple[str, ...] = option(
         (), '["native", "grafted"]', words=WHERE, metavar="WHERE",
-        usual="all three with --image or --stack",
-        help="Where to measure: native, grafted (in a stack: injected), container (on the "
-        "guest's own MPI); repeatable.", panel="Container or stack", rare=True,
+        usual="all three with --image or --stack", read=_where, commas=True,
+        help="Where to measure: native, grafted (in a stack: injected), own (on the guest's own "
+        "MPI).", panel="Container or stack", rare=True,
     )  # fmt: skip
     engine: str = as_job("engine", "")
     engine_options: tuple[str, ...] = as_job("engine_option", ())
@@ -278,8 +286,6 @@ def spec_from(table: Mapping[str, Any], source: str, *, stored: bool = False) ->
 def stored_spec(table: Mapping[str, Any], source: str) -> CampaignSpec:
     """Read the spec that a store keeps, by the names of an older version too; see `spec_from`."""
     values = {"env" if key == "set" else key: value for key, value in by_key(CampaignSpec, table)}
-    if "guest" in values:
-        values["guest"] = ["container" if one == "own" else one for one in values["guest"]]
     return spec_from(values, source, stored=True)
 
 

@@ -95,7 +95,7 @@ class GuestVariants:
         asked for another one."""
         below = self.stack is not None and bool(self.stack.network)
         for replaced in (Replace.NOTHING, *([Replace.LIBFABRIC] if below else [])):
-            if "container" in self.where:
+            if "own" in self.where:
                 yield self._own(replaced, families)
 
     def _own(self, replaced: Replace, families: Collection[Family]) -> Own | Skipped:
@@ -111,7 +111,7 @@ class GuestVariants:
         name = f"{name}:{mpi.id}"
         if self.spec.transport and not self.own_named and mpi.family not in families:
             why = "it is not of the MPI and transport that were named"
-            return name, f"{why}; --guest container asks for it"
+            return name, f"{why}; --guest own requests it"
         return Own(mpi, plan, name, tuple(sorted(over)))
 
     def _planned(
@@ -126,4 +126,4 @@ class GuestVariants:
     @property
     def own_named(self) -> bool:
         """Whether the guest's own MPI was asked for by name, and is not there by default."""
-        return "container" in self.spec.guest
+        return "own" in self.spec.guest

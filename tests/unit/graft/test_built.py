@@ -139,8 +139,8 @@ def test_an_own_mpi_of_another_family_is_there_when_it_is_named(
     own, why = _own(machine, image, mpi=("openmpi@5",), transport=("ob1-sm",))
     assert own == []
     assert len(why) == 1
-    assert shows(why[0], "--guest container")
-    where = ("native", "container")
+    assert shows(why[0], "--guest own")
+    where = ("native", "own")
     own, _ = _own(machine, image, mpi=("openmpi@5",), transport=("ob1-sm",), guest=where)
     assert short(own) == [("mpich", "ucx")]  # the one that it was built with
     own, _ = _own(machine, image, mpi=("openmpi@5",))  # no transport was named: all by default
@@ -155,9 +155,7 @@ def test_a_transport_that_it_was_not_built_with_is_not_offered(
     assert own == []
     assert len(why) == 1
     assert shows(why[0], "ch4:ucx", "without ofi")
-    own, _ = _own(
-        machine, image, mpi=("mpich@5",), transport=("ucx",), guest=("native", "container")
-    )
+    own, _ = _own(machine, image, mpi=("mpich@5",), transport=("ucx",), guest=("native", "own"))
     assert (short(own), own[0].named) == ([("mpich", "ucx")], True)
     both = replace(machine, fabrics=())
     own, _ = _own(both, image, mpi=("mpich@5",))

@@ -287,9 +287,10 @@ def test_a_campaign_file_has_no_names_of_fields(tmp_path: Path, key: str) -> Non
         read_spec(written(tmp_path, f"{key} = 9\n"))
 
 
-def test_a_stored_request_of_an_older_version_is_read() -> None:
-    stored = {"set": ["A=1"], "guest": ["native", "own"], "image": "app.sif"}
+def test_a_stored_request_of_an_older_version_is_read(tmp_path: Path) -> None:
+    stored = {"set": ["A=1"], "guest": ["native", "container"], "image": "app.sif"}
     spec = stored_spec(stored, "the submission")
-    assert (spec.env, spec.guest) == (("A=1",), ("native", "container"))
+    assert (spec.env, spec.guest) == (("A=1",), ("native", "own"))
+    assert read_spec(written(tmp_path, "guest = 'native, container'\n")).guest == spec.guest
     with pytest.raises(UsageError, match="unknown key 'set'"):
         spec_from({"set": ["A=1"]}, "a file")
