@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
 from dataclasses import dataclass, replace
 
@@ -63,7 +64,7 @@ def forecast_jobs(store: Store, record: SubmissionRecord, partition: str, links:
     known = Forecast(record, partition, links, how, idle_layouts(record))
     if planned_of(store, record.campaign) is not None:
         return replace(known, made=len(store.launches(record.campaign)))
-    if not partition or "," in partition or not path.is_file():
+    if not partition or "," in partition or not os.path.isfile(path):  # noqa: PTH113
         return known
     try:
         machine = read_machine(path)

@@ -157,7 +157,8 @@ def settings(
     ctx: typer.Context,
     store: Annotated[
         Path | None,
-        option("FOLDER", "Folder of results.", "XDG data", envvar="MPIGRAFT_STORE"),
+        # What cannot be read is named by the store, which says what to do.
+        option("FOLDER", "Folder of results.", "XDG data", envvar="MPIGRAFT_STORE", readable=False),
     ] = None,
     verbose: Annotated[bool, flag("Show each command that is started.", "--verbose", "-v")] = False,
     version: Annotated[

@@ -294,7 +294,7 @@ class Given:
             raise self.unfit("a list of texts" if kind is str else "a list")
         if not words and self.rules.nonempty:
             raise UsageError.of("value-empty", place=self.place)
-        if self.rules.commas and self.default is None:
+        if commas := self.rules.commas and self.default is None:  # not of a stored plan
             words = [part for word in words for part in self._parts(word, kind)]
         if dataclasses.is_dataclass(kind):
             return _rows(typing.cast(type, kind), words, self)
@@ -305,7 +305,8 @@ class Given:
             raise self.unfit(one if alone else "a list of texts")
         if not option and len(set(words)) != len(words):
             raise UsageError.of("value-repeated", place=self.place)
-        return tuple(replace(self, value=word, hint=kind)._single() for word in words)
+        singles = tuple(replace(self, value=word, hint=kind)._single() for word in words)
+        return tuple(dict.fromkeys(singles)) if commas else singles
 
     def _parts(self, word: Any, kind: Any) -> list[Any]:
         """Split a text at its commas, which blanks may follow."""

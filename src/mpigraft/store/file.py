@@ -158,8 +158,8 @@ def refuse_unwritable(folder: Path) -> None:
     """Raise MissingError, as a writer does, where no file can be made; make nothing."""
     with translate_errors(folder):
         _refuse_no_folder(folder)
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            folder.stat()  # a loop of links, or a name that is too long
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            folder.stat()  # no loop of links, name that is too long, folder that is closed
         place = _first_there(folder)
         for one in (folder.absolute(), *folder.absolute().parents):
             if one != place and one.is_relative_to(place) and one.is_symlink():

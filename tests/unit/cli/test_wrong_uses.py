@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import subprocess
@@ -167,6 +168,24 @@ def test_a_store_that_is_no_folder_is_named_as_that(
         ended = run("--store", place, *words)
         assert ended.code == MISSING
         assert shows(ended.err, f"the store {place}", f"{place} is no folder", "store-no-folder")
+
+
+@pytest.mark.parametrize("words", [("history",), ("results", "list"), ("compare",), ("status",)])
+def test_a_store_that_is_closed_to_this_user_is_named_as_that(
+    run: Run, tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = os.listdir
+
+    def refuse(path: Path) -> list[str]:
+        if path == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return names(path)
+
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    monkeypatch.setattr(os, "listdir", refuse)
+    ended = run("--store", tmp_path, *words)
+    assert ended.code == MISSING
+    assert shows(ended.err, f"the store {tmp_path}", "Permission denied", "store-unreadable")
 
 
 # ------------------------------------------------------------------ its streams and its home

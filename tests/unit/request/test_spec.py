@@ -210,7 +210,7 @@ def test_a_size_on_the_command_line_is_refused_in_the_words_of_its_flag() -> Non
     [
         ("mpi", ["openmpi@5,mpich@5"], ("openmpi@5", "mpich@5")),
         ("mpi", ["/opt/a,b/lib/libmpi.so"], ("/opt/a,b/lib/libmpi.so",)),
-        ("transport", ["ob1-sm,ofi-tcp", "ucx"], ("ob1-sm", "ofi-tcp", "ucx")),
+        ("transport", ["ob1-sm,ofi-tcp", "ucx,ob1-sm"], ("ob1-sm", "ofi-tcp", "ucx")),
         ("layout", ["1x2,1x4:numa"], ("1x2", "1x4:numa")),
         ("ranks_per_node", ["2, 8", "16"], (2, 8, 16)),
         ("mpi", ["openmpi , mpich", " intel"], ("openmpi", "mpich", "intel")),
