@@ -173,7 +173,7 @@ def test_flags_say_the_same_as_the_word(
         (["1x2", "--nodes", "2"], "both describe a layout"),
         (["--nodes", "2"], "the number of ranks per node is missing"),
         (["1x2:l3"], "mapping 'l3' is unknown"),
-        (["1x6x8:l3cache"], "needs 6 ranks with 8 cores each .* do not fit"),
+        (["1x6x8:l3cache"], "needs 6 ranks with 8 cores each .* have no room"),
     ):
         run(monkeypatch, machine, *words, code=2)
         assert re.search(told, capsys.readouterr().err)

@@ -128,7 +128,7 @@ def test_an_empty_variable_names_no_file() -> None:
         ({"files": ["/etc/*/x"]}, r"has a \* before its end"),
         ({"files": ["{nowhere}/x"]}, "unknown fact"),
         ({"files": ["{dir}/x"]}, "without `by`"),
-        ({"files": ["/x"], "family": ["mpi"]}, "key family: is 'mpi'"),
+        ({"files": ["/x"], "family": ["mpi"]}, "key family: 'mpi' is unknown"),
         ({"files": ["/x"], "by": "("}, "not a regular expression"),
         ({"files": ["/x"], "more": "x"}, "unknown key"),
     ],

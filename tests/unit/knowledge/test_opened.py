@@ -83,7 +83,7 @@ def test_folders_are_tried_with_each_value() -> None:
     ("change", "said"),
     [
         ({"by": "("}, "not a regular expression"),
-        ({"family": ["lam"]}, "is 'lam'"),
+        ({"family": ["lam"]}, "'lam' is unknown"),
         ({"folders": ["{home}/x"]}, "may name only dir, prefix, system, etc, bin"),
         ({"place": "../x"}, "leads out of the graft folder"),
         ({"place": "/x"}, "leads out of the graft folder"),

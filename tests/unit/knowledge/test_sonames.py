@@ -75,8 +75,8 @@ def test_every_abi_has_a_c_binding() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"abi": "mvapich"}, "abi: is 'mvapich'"),
-        ({"language": "ada"}, "language: is 'ada'"),
+        ({"abi": "mvapich"}, "abi: 'mvapich' is unknown"),
+        ({"language": "ada"}, "language: 'ada' is unknown"),
         ({"soname": ["libmpi("]}, "key soname"),
         ({"soname": []}, "key soname: is empty"),
         ({"sources": []}, "sources: is empty"),

@@ -141,11 +141,11 @@ def test_a_rank_is_bound_to_what_was_requested_or_to_nothing() -> None:
 
 
 def test_no_rank_takes_cores_of_two_caches() -> None:
-    with pytest.raises(UsageError, match=r"32 x l3cache of 4 cores: there they do not fit") as no:
+    with pytest.raises(UsageError, match=r"32 x l3cache of 4 cores have no room") as no:
         masks(Layout(1, 8, 7, map_by="l3cache"), ARCHER2)
     assert matches(no.value, "layout-level-too-small", wider="core or numa or socket or node")
     bare = replace(LUMI_C, l3=())
-    with pytest.raises(UsageError, match="none is known on this machine"):
+    with pytest.raises(UsageError, match="no l3cache is known on this machine"):
         masks(Layout(1, 8, map_by="l3cache"), bare)
 
 
