@@ -61,7 +61,6 @@ def _own_files(folder: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith((".py", ".toml")):
-                stat = entry.stat()
-                yield f"{entry.path} {stat.st_size} {stat.st_ctime_ns}"
+                yield f"{entry.path} {file_fingerprint(entry.path)}"
             elif entry.name != "__pycache__" and entry.is_dir():
                 yield from _own_files(entry.path)

@@ -69,6 +69,8 @@ def _row(code: str) -> Message:
 
     head = f"\n[{code}]\n"
     for name in sorted(os.listdir(FOLDER)):  # noqa: PTH208  glob hides errors
+        if name.startswith(".") or not name.endswith(".toml"):  # an editor's
+            continue
         text = (FOLDER / name).read_text(encoding="utf-8")
         start = text.find(head)
         if start >= 0:

@@ -28,7 +28,7 @@ class ApplicationCase:
 def case_names() -> tuple[str, ...]:
     """Return the names of all cases, sorted."""
     folder = files("mpigraft.knowledge").joinpath(FOLDER)
-    names = (file.name for file in folder.iterdir())
+    names = (file.name for file in folder.iterdir() if not file.name.startswith("."))
     return tuple(sorted(name.removesuffix(ENDING) for name in names if name.endswith(ENDING)))
 
 

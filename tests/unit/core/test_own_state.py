@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpigraft.core import fingerprint
+from mpigraft.core import fingerprint, messages
+from mpigraft.knowledge import cases
 
 
 def state() -> str:
@@ -93,3 +94,20 @@ def test_what_python_writes_beside_them_is_none(tree: Path) -> None:
     (tree / "__pycache__/judge.py").write_text("")
     (tree / "knowledge/transports.toml.lock").write_text("")
     assert state() == before
+
+
+def test_what_an_editor_leaves_beside_a_table_stops_nothing(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Emacs makes a link to nothing, and vim a file of bytes."""
+    tables = installed / "knowledge"
+    monkeypatch.setattr(messages, "FOLDER", tables / "findings")
+    monkeypatch.setattr(cases, "files", lambda _: tables)
+    for table in (tables / "findings/own.toml", tables / "cases/own.toml"):
+        table.parent.mkdir(exist_ok=True)
+        table.write_text('\n[own-row]\nmessage = "good"\n')
+        (table.parent / ".#own.toml").symlink_to("user@host.1:2")
+        (table.parent / ".own.toml.swp").write_bytes(b"\xff")
+    assert state()
+    assert messages.message_of("own-row").message == "good"
+    assert cases.case_names() == ("own",)
