@@ -16,7 +16,8 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from mpigraft.core.model import Family, Kind, Peer  # noqa: E402
 from mpigraft.knowledge.transports.fabrics import fabrics  # noqa: E402
-from mpigraft.knowledge.transports.match import issues, transport_rows  # noqa: E402
+from mpigraft.knowledge.issues import known_issues  # noqa: E402
+from mpigraft.knowledge.transports.match import transport_rows  # noqa: E402
 from mpigraft.knowledge.transports.rows import Needs, TransportRow, When  # noqa: E402
 
 PAGE = ROOT / "docs/reference/transports.md"
@@ -105,7 +106,7 @@ def page() -> str:
         parts += [section(row) for row in transport_rows() if row.family is family]
     parts.append("\n## Known issues\n")
     parts.append("\n| id | affects | symptom | cause | fix |\n| --- | --- | --- | --- | --- |\n")
-    for issue in issues():
+    for issue in known_issues():
         cells = (issue.id, issue.affects, issue.symptom, issue.cause, issue.fix)
         parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return "".join(parts)

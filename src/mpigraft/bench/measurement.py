@@ -31,8 +31,7 @@ from mpigraft.core.model import (
     NodeState,
 )
 from mpigraft.core.process import Completed, clean
-from mpigraft.evidence import check_launched
-from mpigraft.knowledge import matching_issues
+from mpigraft.evidence import check_launched, matching_issues
 from mpigraft.launch import LaunchResult
 from mpigraft.native import NOW, Natives
 from mpigraft.request import USUAL_MAX_SIZE, CampaignSpec

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.evidence.files.used import opened_libraries as opened_libraries
     from mpigraft.evidence.files.used import plugin_folders as plugin_folders
     from mpigraft.evidence.files.used import used_files as used_files
+    from mpigraft.evidence.issues import matching_issues as matching_issues
     from mpigraft.evidence.runner import error_from_findings as error_from_findings
     from mpigraft.evidence.runner import evidence_of as evidence_of
     from mpigraft.evidence.runner import explain_start as explain_start

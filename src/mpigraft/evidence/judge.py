@@ -22,7 +22,6 @@ from mpigraft.core.model import (
     Evidence,
     Finding,
     Kind,
-    KnownIssue,
     Layout,
     Level,
     Peer,
@@ -32,6 +31,7 @@ from mpigraft.core.model import (
     Transport,
 )
 from mpigraft.core.process import Completed, clean
+from mpigraft.evidence.issues import matching_issues
 from mpigraft.evidence.traffic.attribution import attributed, own_bytes
 from mpigraft.evidence.traffic.counters import (
     counters,
@@ -55,7 +55,7 @@ from mpigraft.evidence.traffic.lanes import (
 from mpigraft.evidence.traffic.probe import ProbePhase, phases
 from mpigraft.evidence.world.records import read_witness
 from mpigraft.evidence.world.witness import check_launched
-from mpigraft.knowledge import matching_issues
+from mpigraft.knowledge import KnownIssue
 from mpigraft.launch import LaunchResult
 from mpigraft.native import Natives
 

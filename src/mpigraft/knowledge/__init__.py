@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.fit.rows import wireups as wireups
     from mpigraft.knowledge.gpus import gpu_variables as gpu_variables
     from mpigraft.knowledge.gpus import nearest_cpus as nearest_cpus
+    from mpigraft.knowledge.issues import IssueMatch as IssueMatch
+    from mpigraft.knowledge.issues import KnownIssue as KnownIssue
+    from mpigraft.knowledge.issues import MachineFact as MachineFact
+    from mpigraft.knowledge.issues import known_issues as known_issues
     from mpigraft.knowledge.reader import Document as Document
     from mpigraft.knowledge.reader import Given as Given
     from mpigraft.knowledge.reader import RowError as RowError
@@ -81,11 +85,11 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.transports.causes import ends_run as ends_run
     from mpigraft.knowledge.transports.fabrics import fabrics_by_kind as fabrics_by_kind
     from mpigraft.knowledge.transports.match import Facts as Facts
-    from mpigraft.knowledge.transports.match import matching_issues as matching_issues
     from mpigraft.knowledge.transports.match import resolve_transport as resolve_transport
     from mpigraft.knowledge.transports.match import transport_names as transport_names
     from mpigraft.knowledge.transports.match import transport_offers as transport_offers
     from mpigraft.knowledge.transports.match import transport_rows as transport_rows
+    from mpigraft.knowledge.transports.match import why_excluded as why_excluded
     from mpigraft.knowledge.versions import version_numbers as version_numbers
 else:
     __getattr__ = exports(__name__)

@@ -16,7 +16,7 @@ from mpigraft.bench.suites.base import Parsed
 from mpigraft.core.model import Benchmark, Finding, LaunchState, Layout, Level, NodeState
 from mpigraft.core.process.command import Completed, run_command
 from mpigraft.evidence.runner import stamped
-from mpigraft.knowledge.transports.match import issues
+from mpigraft.knowledge import known_issues
 from mpigraft.launch import LaunchResult
 from mpigraft.native.programs import NOW, Natives
 from mpigraft.request.spec import CampaignSpec
@@ -204,7 +204,7 @@ def test_output_that_is_not_the_programs_gives_nothing(
 def test_a_failure_names_the_known_issue_and_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     said = b"x\nOMPI was not built with SLURM's PMI support\n"
     finding = judged(ended(code=1, stderr=said), monkeypatch).findings[0]
-    issue = next(i for i in issues() if i.id == "LCH-02")
+    issue = next(i for i in known_issues() if i.id == "LCH-02")
     assert finding.fix == f"LCH-02: {issue.fix}"
     assert shows(judged(ended(code=1), monkeypatch).findings[0].why, "nothing")
 

@@ -11,7 +11,6 @@ from mpigraft.core.model import (
     Evidence,
     Finding,
     Kind,
-    KnownIssue,
     Level,
     Peer,
     Proof,
@@ -20,6 +19,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.evidence import judge
 from mpigraft.evidence.traffic.lanes import TrafficFinding, Wire
+from mpigraft.knowledge import KnownIssue
 from mpigraft.launch import LaunchResult
 from tests.builders.messages import matches, shows
 from tests.builders.probes import (

@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import Cpu, Family, Machine, MpiInstall, NetDevice, NetLibrary, Peer, Scope
-from mpigraft.knowledge import version_numbers
+from mpigraft.knowledge import known_issues, version_numbers
 from mpigraft.knowledge.transports import match
 from mpigraft.knowledge.transports.match import (
     Facts,
-    issues,
-    matching_issues,
     resolve_transport,
     transport_names,
     transport_offers,
@@ -53,7 +51,7 @@ def test_the_public_names() -> None:
 
 
 def test_every_known_issue_is_a_row() -> None:
-    found = {issue.id for issue in issues()}
+    found = {issue.id for issue in known_issues()}
     for area, count in (
         ("LNX", 14), ("SHM", 3), ("CXI", 12), ("BLD", 5), ("UCX", 6), ("CMA", 3), ("SEL", 9),
         ("GPU", 6), ("LCH", 10), ("COL", 3),
@@ -63,7 +61,7 @@ def test_every_known_issue_is_a_row() -> None:
 
 def test_every_issue_says_what_to_do_and_where_it_is_from() -> None:
     known = {"source", "doc", "issue", "observed"}
-    for issue in issues():
+    for issue in known_issues():
         assert issue.symptom, issue.id
         assert issue.cause, issue.id
         assert issue.fix, issue.id
@@ -267,40 +265,6 @@ def test_facts_of_a_machine() -> None:
     here = {"cxi", "verbs", "mellanox", "loopback"}
     assert found.flags == {name: name in here for name in found.flags}
     assert set(found.flags) >= {*here, "efa", "omnipath", "xpmem"}
-
-
-def test_issues_are_matched_by_what_is_printed() -> None:
-    lnx = resolve_transport("ofi-lnx", openmpi(), HERE)
-    said = "Open MPI failed a call (fi_endpoint).\n  Error: No data available (61)\n"
-    assert [issue.id for issue in matching_issues(said, lnx)] == ["LNX-02"]
-    assert matching_issues("all is well", lnx) == ()
-    assert matching_issues(said, resolve_transport("ob1-sm", openmpi(), HERE)) == ()
-    pmi = "No PMIx server was reachable, but a PMI1/2 was detected."
-    assert [issue.id for issue in matching_issues(pmi, None)] == ["LCH-01"]
-
-
-def test_a_session_folder_that_another_job_removed_is_a_known_issue() -> None:
-    """As Open MPI 4.1.8 printed it."""
-    printed = """A call to mkdir was unable to create the desired directory:
-
-  Directory: /scratch/ompi.vm.0/pid.19601
-  Error:     {error}
-
-Please check to ensure you have adequate permissions to perform
-the desired operation.
-"""
-    removed = printed.format(error="No such file or directory")
-    assert [issue.id for issue in matching_issues(removed, None)] == ["LCH-12"]
-    assert matching_issues(printed.format(error="Permission denied"), None) == ()
-
-
-def test_the_transports_own_issues_come_first_and_in_its_order() -> None:
-    lnx = resolve_transport("ofi-lnx", openmpi(), HERE)
-    said = (
-        'provider_include = "shm+cxi:lnx"\nNo PMIx server was reachable, but a PMI1/2 was detected.'
-        "\nselect: init returned failure for component cm\nselected ob1 best priority 20\n"
-    )
-    assert [issue.id for issue in matching_issues(said, lnx)] == ["LNX-01", "SEL-03", "LCH-01"]
 
 
 @given(st.text())

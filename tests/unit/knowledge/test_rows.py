@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family, Kind
 from mpigraft.knowledge import load_document, version_numbers
+from mpigraft.knowledge.issues import read_issues
 from mpigraft.knowledge.transports import match
-from mpigraft.knowledge.transports.match import read_issues
 from mpigraft.knowledge.transports.rows import (
     TransportRow,
     When,
@@ -239,7 +239,12 @@ def test_two_tells_of_a_row_may_not_disagree() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"pattern": "("}, "row LNX-01, key pattern: not a regular expression"),
+        ({"detect": {"text": "("}}, "row LNX-01, detect, key text: is not a regular expression"),
+        ({"detect": {"text": ""}}, "row LNX-01, detect, key text: is empty"),
+        ({"detect": {"curve": {"shape": "dent"}}}, "detect, curve, key shape: 'dent' is unknown"),
+        ({"detect": {"curve": {"shape": "plateau"}}}, "key rate: only a plateau has one"),
+        ({"detect": {"ratio": {"sizes": "8..4"}}}, "ratio, key sizes: '8..4' ends before"),
+        ({"setting": ["a b"]}, "row LNX-01, key setting: 'a b' is not NAME=VALUE"),
         ({"fix": ""}, "row LNX-01, key fix: is empty"),
         ({"sources": "x"}, "row LNX-01, key sources: must be a list of texts, not 'x'"),
         ({"more": "x"}, "row LNX-01, key more: unknown key"),
@@ -255,7 +260,7 @@ def test_a_wrong_issue_is_named(change: dict[str, Any], says: str) -> None:
 
 
 def test_a_row_may_name_known_issues_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match, "issues", tuple)
+    monkeypatch.setattr(match, "known_issues", tuple)
     match.transport_rows.cache_clear()
     try:
         with pytest.raises(UsageError, match="key issues: unknown"):

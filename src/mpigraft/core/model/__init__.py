@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from mpigraft.core.model.comparison import shared_reason as shared_reason
     from mpigraft.core.model.configuration import Benchmark as Benchmark
     from mpigraft.core.model.configuration import Configuration as Configuration
-    from mpigraft.core.model.configuration import KnownIssue as KnownIssue
     from mpigraft.core.model.configuration import Launch as Launch
     from mpigraft.core.model.configuration import RenderedCommand as RenderedCommand
     from mpigraft.core.model.configuration import Sign as Sign

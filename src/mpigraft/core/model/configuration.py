@@ -46,18 +46,6 @@ class Transport:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownIssue:
-    id: str
-    symptom: str
-    affects: str
-    cause: str
-    fix: str
-    sources: tuple[str, ...]
-    evidence: tuple[str, ...]
-    pattern: str = ""  # matches the failing output, where one is known
-
-
-@dataclass(frozen=True, slots=True)
 class Configuration:
     """What is compared. `key` is a SHA-256 over contents, `id` a label for people."""
 

@@ -1,7 +1,7 @@
-"""Which transports an MPI has on this machine, and what is known to go wrong with them.
+"""Which transports an MPI has on this machine.
 
-Facts live in transports.toml, families.toml and issues.toml; this file only matches them. Exactly
-one row matches a request; none, or a need that is not met, is an error that says why.
+Facts live in transports.toml and families.toml; this file only matches them. Exactly one row
+matches a request; none, or a need that is not met, is an error that says why.
 """
 
 from __future__ import annotations
@@ -15,16 +15,22 @@ from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.model import (
     EnvRow,
     Family,
-    KnownIssue,
     Machine,
     MpiInstall,
     Scope,
     Transport,
     TransportOffer,
 )
-from mpigraft.knowledge.reader import Document, load_document, read_rows
+from mpigraft.knowledge.issues import known_issues
+from mpigraft.knowledge.reader import load_document
 from mpigraft.knowledge.transports.fabrics import UP, devices_by_fabric, fabrics
-from mpigraft.knowledge.transports.rows import TransportRow, When, read_tells, read_transports
+from mpigraft.knowledge.transports.rows import (
+    GPUS,
+    TransportRow,
+    When,
+    read_tells,
+    read_transports,
+)
 from mpigraft.knowledge.versions import version_numbers
 
 LOOPBACK = "lo"
@@ -66,6 +72,7 @@ class Facts:
         return {fabric.id: fabric.id in dict(self.devices) for fabric in fabrics()} | {
             "loopback": self.interface == LOOPBACK,
             "xpmem": dict(self.copies).get("xpmem", "not looked for") == "",
+            **{vendor: vendor in self.gpus for vendor in GPUS},
         }
 
 
@@ -74,31 +81,11 @@ def transport_rows() -> tuple[TransportRow, ...]:
     """Return every row of transports.toml, read and checked once."""
     tells = read_tells(load_document("families.toml"))
     rows = read_transports(load_document("transports.toml"), tells)
-    known = {issue.id for issue in issues()}
+    known = {issue.id for issue in known_issues()}
     for row in rows:
         for issue in row.issues:
             if issue not in known:
                 raise UsageError.of("transports-issue-unknown", id=row.id, issue=issue)
-    return rows
-
-
-@cache
-def issues() -> tuple[KnownIssue, ...]:
-    """Return every known issue of issues.toml. Raises UsageError for a wrong row."""
-    return read_issues(load_document("issues.toml"))
-
-
-def read_issues(data: Document, file: str = "issues.toml") -> tuple[KnownIssue, ...]:
-    """Read known issues. Raises UsageError for a wrong row."""
-    rows = read_rows(KnownIssue, "issue", data, file)
-    for row in rows:
-        try:
-            re.compile(row.pattern)
-        except re.error as error:
-            why = f"not a regular expression: {error}"
-            raise UsageError.of(
-                "transports-pattern-invalid", file=file, id=row.id, problem=why
-            ) from None
     return rows
 
 
@@ -171,13 +158,13 @@ def _match(name: str, mpi: MpiInstall, facts: Facts) -> tuple[TransportRow | Non
     reasons: dict[str, None] = {}
     for row in transport_rows():
         if (row.family, row.name) == (mpi.family, name):
-            if not (reason := _excluded(row.when, mpi, facts)):
+            if not (reason := why_excluded(row.when, mpi, facts)):
                 return row, ""
             reasons[reason] = None
     return None, "; or ".join(reasons)
 
 
-def _excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
+def why_excluded(when: When, mpi: MpiInstall, facts: Facts) -> str:
     """Return why a row is not for this MPI on this machine; empty if it is."""
     if when.mpi is not None and version_numbers(mpi.version) not in when.mpi:
         return f"it is for {mpi.family} {when.mpi}, this is {mpi.version}"
@@ -245,21 +232,3 @@ def _unknown(row: TransportRow, mpi: MpiInstall) -> str:
     if row.needs.tls and (mpi.ucx is None or not mpi.ucx.offers):
         return "the transports of its UCX are not known"
     return ""
-
-
-def matching_issues(output: str, transport: Transport | None) -> tuple[KnownIssue, ...]:
-    """Find known issues whose pattern is in a failed launch's output, those of the transport first.
-
-    An issue without a pattern never matches: it would be offered for every failure. One that rows
-    name, but not the transport's own, is left out: it is about another transport or version.
-    """
-    own = transport.issues if transport else ()
-    named = {issue for row in transport_rows() for issue in row.issues}
-    hits = [
-        issue
-        for issue in issues()
-        if issue.pattern
-        and (issue.id in own or issue.id not in named)
-        and re.search(issue.pattern, output, re.MULTILINE)
-    ]
-    return tuple(sorted(hits, key=lambda i: own.index(i.id) if i.id in own else len(own)))

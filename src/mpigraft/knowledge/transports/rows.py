@@ -23,7 +23,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 def known_flags() -> tuple[str, ...]:
     """Return the conditions of a machine that `when` may name."""
-    return (*(fabric.id for fabric in fabrics()), "loopback", "xpmem")
+    return (*(fabric.id for fabric in fabrics()), "loopback", "xpmem", *GPUS)
 
 
 def _check_pattern(key: str, text: str) -> None:
