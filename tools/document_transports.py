@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from mpigraft.core.model import Family, Kind, Peer  # noqa: E402
-from mpigraft.knowledge.transports.fabrics import fabrics  # noqa: E402
 from mpigraft.knowledge.issues import known_issues  # noqa: E402
+from mpigraft.knowledge.transports.fabrics import fabrics  # noqa: E402
 from mpigraft.knowledge.transports.match import transport_rows  # noqa: E402
 from mpigraft.knowledge.transports.rows import Needs, TransportRow, When  # noqa: E402
 
