@@ -146,6 +146,7 @@ def translate_errors(folder: Path) -> Iterator[None]:
     except (sqlite3.OperationalError, OSError) as error:
         _refuse_no_folder(folder)
         full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+        full |= isinstance(error, OSError) and error.errno == errno.ENOSPC
         raise MissingError.of(
             "store-unwritable",
             folder=folder,
@@ -166,6 +167,9 @@ def refuse_unwritable(folder: Path) -> None:
                 raise FileNotFoundError(errno.ENOENT, "it is a link to nothing", str(one))
         if not os.access(place, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+        room = os.statvfs(place)
+        if room.f_blocks and not room.f_bfree:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
 
 
 def _first_there(folder: Path) -> Path:

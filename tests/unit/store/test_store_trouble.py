@@ -249,6 +249,17 @@ def test_a_store_that_cannot_be_written_is_refused_before_anything_runs(tmp_path
             assert "--store" in caught.value.fix
 
 
+def test_a_dry_run_refuses_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.statvfs(tmp_path)
+    full = os.statvfs_result((*real[:3], 0, 0, *real[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    with pytest.raises(MissingError) as caught:
+        refuse_unwritable(tmp_path)
+    assert matches(
+        caught.value, "store-unwritable", folder=tmp_path, advice="free some space there"
+    )
+
+
 def test_a_read_only_store_is_read_and_refuses_to_be_written() -> None:
     """As a user without rights, whoever runs the test."""
     outer = Path(tempfile.mkdtemp(prefix="mpigraft-", dir="/tmp"))
