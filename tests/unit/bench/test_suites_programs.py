@@ -100,12 +100,12 @@ def test_device_buffers_and_what_was_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "problem"),
     [
-        ("osu:latenzy", "no benchmark osu:latenzy"),
+        ("osu:latenzy", "no benchmark 'osu:latenzy'"),
         ("osu:latency,datatype=int", "no option datatype=int"),
         ("osu:barrier,datatype=MPI_INT", "no option"),
         ("osu:bw,window=0", "no option window=0"),
         ("osu:put_bw,window=64", "no option window=64"),
-        ("imb:Pingpong", "no benchmark imb:Pingpong"),
+        ("imb:Pingpong", "no benchmark 'imb:Pingpong'"),
         ("imb:PingPong,part=RMA", "no option part=RMA"),
         ("imb:Unidir_put,mode=fast", "no option mode=fast"),
         ("app:lj", "no application is defined"),
