@@ -32,6 +32,7 @@ OF_UNKNOWN = {"word", "near", "known"}  # made for every row of `UsageError.unkn
 FIELD = re.compile(r"(?<!\{)\{(\w+)[^}]*\}")
 TITLES = {
     "core": "Of several rooms",
+    "advice": "Diagnosing",
     "analysis": "Comparing",
     "bench": "Measuring, submitting and importing",
     "binary": "Reading images and programs",

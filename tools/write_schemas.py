@@ -47,6 +47,7 @@ DOCUMENTS = {  # file: what prints it, and each kind of document
     "check": ("check GUEST --json", "cli.check:CheckDocument"),
     "check-stack": ("check STACK --json", "report.stack_check:StackDocument"),
     "compare": ("compare CAMPAIGN --json", "report.json:ComparisonDocument"),
+    "diagnose": ("diagnose --json", "report.diagnosis:DiagnosisDocument"),
     "discover": ("discover --json", "report.machine:MachineKeys"),
     "doctor": ("doctor --json", "cli.doctor:DoctorDocument"),
     "get": ("get --list --json", "cli.get:OffersDocument"),

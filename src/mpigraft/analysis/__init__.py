@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from mpigraft.analysis.reasons import reason_of as reason_of
     from mpigraft.analysis.reasons import size_bound as size_bound
     from mpigraft.analysis.reasons import too_noisy as too_noisy
+    from mpigraft.analysis.shapes import MeasuredCurve as MeasuredCurve
+    from mpigraft.analysis.shapes import curve_of as curve_of
+    from mpigraft.analysis.shapes import issues_of_curves as issues_of_curves
     from mpigraft.analysis.statistics.bootstrap import ratio_so_far as ratio_so_far
     from mpigraft.analysis.values import values_by_size as values_by_size
     from mpigraft.analysis.verdict_rules import MIN_ROUNDS as MIN_ROUNDS

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.importing.pattern import Pattern as Pattern
     from mpigraft.bench.importing.reading import ImportedFile as ImportedFile
     from mpigraft.bench.importing.reading import ImportOptions as ImportOptions
+    from mpigraft.bench.importing.reading import read_results as read_results
     from mpigraft.bench.importing.sources import collect_sources as collect_sources
     from mpigraft.bench.measurement import LaunchOutcome as LaunchOutcome
     from mpigraft.bench.pipeline import JobPart as JobPart

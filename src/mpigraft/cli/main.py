@@ -52,6 +52,7 @@ PANELS = {
     },
     "Results": {
         "compare": "Compare the configurations of a campaign with its baseline.",
+        "diagnose": "Name the known issues that explain what is slow or failed.",
         "report": "Write a campaign as one HTML file that opens offline.",
         "history": "Show campaigns over time, and what changed when.",
         "results": "Show stored results and the evidence behind them.",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mpigraft.evidence.files.used import opened_libraries as opened_libraries
     from mpigraft.evidence.files.used import plugin_folders as plugin_folders
     from mpigraft.evidence.files.used import used_files as used_files
+    from mpigraft.evidence.issues import issues_in_output as issues_in_output
+    from mpigraft.evidence.issues import issues_of_machine as issues_of_machine
     from mpigraft.evidence.issues import matching_issues as matching_issues
     from mpigraft.evidence.runner import error_from_findings as error_from_findings
     from mpigraft.evidence.runner import evidence_of as evidence_of

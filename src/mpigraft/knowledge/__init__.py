@@ -54,9 +54,15 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.fit.rows import wireups as wireups
     from mpigraft.knowledge.gpus import gpu_variables as gpu_variables
     from mpigraft.knowledge.gpus import nearest_cpus as nearest_cpus
+    from mpigraft.knowledge.issues import Certainty as Certainty
+    from mpigraft.knowledge.issues import CurveFilter as CurveFilter
+    from mpigraft.knowledge.issues import CurveRatio as CurveRatio
+    from mpigraft.knowledge.issues import CurveShape as CurveShape
     from mpigraft.knowledge.issues import IssueMatch as IssueMatch
     from mpigraft.knowledge.issues import KnownIssue as KnownIssue
     from mpigraft.knowledge.issues import MachineFact as MachineFact
+    from mpigraft.knowledge.issues import Reference as Reference
+    from mpigraft.knowledge.issues import Shape as Shape
     from mpigraft.knowledge.issues import known_issues as known_issues
     from mpigraft.knowledge.reader import Document as Document
     from mpigraft.knowledge.reader import Given as Given

@@ -165,6 +165,7 @@ class IssueMatch:
     message: str  # what it was detected by, with numbers and sizes
     of: str = ""  # the file, the MPI or the curve
     level: float = 0.0  # how far from what was expected, as a factor; 0: no number
+    benchmark: str = ""  # of the curve
 
     @property
     def sure(self) -> Certainty:

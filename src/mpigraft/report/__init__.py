@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mpigraft.report.campaign_plan import idle_lines as idle_lines
     from mpigraft.report.campaign_plan import print_cases as print_cases
     from mpigraft.report.contents import load_report as load_report
+    from mpigraft.report.diagnosis import diagnosis_document as diagnosis_document
+    from mpigraft.report.diagnosis import diagnosis_screen as diagnosis_screen
     from mpigraft.report.fail_on import refuse_slower as refuse_slower
     from mpigraft.report.fit import finding_text as finding_text
     from mpigraft.report.fit import fit_lines as fit_lines

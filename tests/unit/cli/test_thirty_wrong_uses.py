@@ -45,6 +45,7 @@ RIGHT = {
     "submit": "camp.toml --scheduler slurm --dry-run", "status": "", "compare": "",
     "recheck": "--accept --dry-run", "report": "-o out/new.html", "history": "", "export": "",
     "results list": "", "results show": "", "bundle": "-o out/new.tar.gz",
+    "diagnose": "osu.txt",
     "import": "osu.txt --configuration a --dry-run",
     "profile": JOB, "record": JOB, "replay": "solver.record --dry-run",
     "analyse": "solver.record --transport ob1-sm --dry-run",
@@ -94,11 +95,12 @@ ARGUMENTS: Values = {  # of an argument, by its name
     "layout": LAYOUTS, "guest": ("nothere", "junk", "cut", "empty"),
     "stack": ("nothere", "junk", "folder"), "name": ("nosuch", "gromcas"),
     "campaign": ("nosuch", "nigth", "?"), "good": ("nosuch",), "new": ("nosuch",),
+    "what": ("nothere/x", "junk", "empty", "folder"),
     "files": FILES, "record": FILES, "program": ("nothere", "folder", "junk"),
 }  # fmt: skip
 NO_STORE = {"doctor", "completion", "discover", "get", "build", "vars", "layout", "run", "check",
             "plan", "inject", "undo", "case", "import", "profile", "record", "replay",
-            "analyse"}  # fmt: skip
+            "analyse", "diagnose"}  # fmt: skip
 NEEDS_OTHER = {
     "--matrix",
     "--share",
@@ -110,7 +112,7 @@ NEEDS_OTHER = {
 MISSING = {"--mpi", "--store", "history --layout", "analyse -o"}
 WITH_JSON = {"doctor", "discover", "build", "vars", "layout", "check", "plan", "inject", "undo",
              "case", "status", "recheck", "compare", "history", "results list", "results show",
-             "replay"}  # fmt: skip
+             "replay", "diagnose"}  # fmt: skip
 
 
 class Wrong(NamedTuple):
