@@ -40,12 +40,12 @@ def matching_issues(output: str, transport: Transport | None) -> tuple[KnownIssu
 
 
 def issues_in_output(output: str, of: str) -> tuple[IssueMatch, ...]:
-    """Find the issues whose text is in an output of unknown transport, with the line."""
+    """Find the issues whose text is in an output of unknown transport, with its last line."""
     found = []
     for issue in known_issues():
         hit = issue.detect.text.search(output) if issue.detect.text else None
         if hit:
-            start = output.rfind("\n", 0, hit.start()) + 1
+            start = output.rfind("\n", 0, max(hit.end() - 1, 0)) + 1
             line = " ".join(output[start : start + 2 * WIDEST].partition("\n")[0].split())
             found.append(IssueMatch(issue, "text", f"it printed {line[:WIDEST]!r}", of))
     return tuple(found)
@@ -77,7 +77,7 @@ def _of_machine(
         and not why_excluded(version, mpi, facts)
     ]
     if hits:
-        names = ", ".join(mpi.id for mpi in hits)
+        names = f"{machine.hostname}: {', '.join(mpi.id for mpi in hits)}"
         kind = "fact" if fact else "version"
         yield IssueMatch(issue, kind, "; ".join(filter(None, (issue.affects, text))), names)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,14 @@ import jsonschema
 import pytest
 
 import mpigraft
+from mpigraft.core.model import NetDevice, NetLibrary
+from mpigraft.core.serialize import document as to_document
+from mpigraft.report import machine_document
 from mpigraft.report.screen import LINES
 from tests.builders.commands import Run
+from tests.builders.configuration import a_machine
 from tests.builders.messages import shows
+from tests.builders.probes import install
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 OLIVIA, PUBLISHED = DATA / "olivia", DATA / "published"
@@ -87,6 +93,19 @@ def test_a_baseline_shows_where_single_copies_are_missing(run: Run, tmp_path: Pa
     (row,) = document(run, "copies")["findings"]
     assert row["id"] == "CMA-03"
     assert shows(row["confirm"], "--benchmark osu:bw")
+
+
+def test_machines_that_are_mixed_are_named(run: Run, tmp_path: Path) -> None:
+    library = NetLibrary("libfabric", "2.2.0", None)
+    up = (NetDevice("cxi0", "cxi", "up"),)
+    for name, fabrics in (("one", up), ("other", ())):
+        here = a_machine(install("openmpi@5.0.8", libfabric=library))
+        described = replace(here, hostname=name, fabrics=fabrics)
+        (tmp_path / f"{name}.json").write_text(to_document(**machine_document(described)))
+    answer = document(run, tmp_path)
+    assert answer["machines"] == 2
+    assert [row["id"] for row in answer["findings"]] == ["CXI-10", "LNX-08"]
+    assert all(shows(row["seen"][0]["of"], "one", "openmpi") for row in answer["findings"])
 
 
 @pytest.mark.parametrize(

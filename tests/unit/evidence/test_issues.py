@@ -65,7 +65,7 @@ def described(case: dict[str, Any]) -> Machine:
 def test_a_machine_is_found_and_a_near_miss_is_not(name: str) -> None:
     case = CASES["machine"][name]
     hits = {match.issue.id: match for match in issues_of_machine(described(case["fires"]))}
-    assert hits[name].of == case["fires"]["mpi"]
+    assert shows(hits[name].of, "host", case["fires"]["mpi"])
     fact = "cma" in case["fires"]
     assert hits[name].kind == ("fact" if fact else "version")
     assert hits[name].sure == ("matches" if fact else "possible")
@@ -83,6 +83,13 @@ def test_a_message_quotes_the_line() -> None:
     (match,) = issues_in_output("start\n[n1] cxil_map: write error\nend\n", "job.out")
     assert shows(match.message, "[n1] cxil_map: write error")
     assert match.sure == "matches"
+    (several,) = issues_in_output("  Framework: psec\n  Component: munge\n", "job.out")
+    assert shows(several.message, "Component: munge")
+
+
+def test_a_text_of_several_causes_is_possible_only() -> None:
+    (match,) = issues_in_output("Error: Required key not available\n", "job.out")
+    assert match.sure == "possible"
 
 
 def test_issues_are_matched_by_what_is_printed() -> None:
