@@ -26,6 +26,7 @@ from mpigraft.cli.common import (
     refuse_unknown_engine,
     store_of,
     tell,
+    tell_limits,
     tell_unread,
     wait_for_others,
 )
@@ -193,6 +194,7 @@ def measure(store: Store, task: Task) -> str:
         run_campaign,
     )
     from mpigraft.cli.progress import Progress
+    from mpigraft.evidence import launch_limits
     from mpigraft.selection import library_digests
     from mpigraft.store import refuse_unwritable
 
@@ -215,6 +217,14 @@ def measure(store: Store, task: Task) -> str:
         campaign = resume_campaign(record.plan, machine, library_digests, nodes)
     else:
         campaign = plan_campaign(task.spec, machine, library_digests, nodes, task.repeats)
+    limits = (
+        limit
+        for one in campaign.configurations
+        for layout in campaign.layouts
+        if one.mpi is not None
+        for limit in launch_limits(one.mpi, layout, machine, one.rows)
+    )
+    tell_limits(limits, nodes)
     if task.dry_run:
         made = len(store.launches(record.id)) if record else 0
         from mpigraft.report import campaign_plan_lines, campaign_plan_screen, print_screen

@@ -21,13 +21,14 @@ from mpigraft.cli.common import (
     image_of,
     out,
     tell_image,
+    tell_machine_limits,
 )
 from mpigraft.cli.options import GUEST, row_of, takes_request
 from mpigraft.core.errors import CheckFailed, UsageError
 from mpigraft.request import Asked, GraftSpec, RunSpec
 
 if TYPE_CHECKING:
-    from mpigraft.core.model import CheckResult, GuestLabel, Replace
+    from mpigraft.core.model import CheckResult, GuestLabel, Machine, Replace
     from mpigraft.core.serialize import Keys
     from mpigraft.selection import FitChecks, OtherFits
 
@@ -137,7 +138,14 @@ def command(
             out("\n".join(fit_lines(*one) if spec.mpi else fits_table(*every)))
         else:
             print_screen(fit_screen(*one) if spec.mpi else fits_screen(*every), console())
+    if machine is None:
+        _tell_limits(checked, here)
     return 0 if checked.ok else CheckFailed.exit_code
+
+
+def _tell_limits(checked: FitChecks, here: Machine) -> None:
+    fitting = {fit.mpi for fit in checked.tried if fit.ok}
+    tell_machine_limits(here, (one for one in here.mpis if one.id in fitting))
 
 
 def _is_stack(guest: str) -> bool:

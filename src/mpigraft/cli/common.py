@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpigraft.cli.console import Console
     from mpigraft.core.model import Allocation, MpiInstall
     from mpigraft.core.model import Machine as MachineFacts
+    from mpigraft.evidence import Limit
     from mpigraft.store import Store
 
 
@@ -280,6 +281,26 @@ def tell(text: str, *, whole: bool = False) -> None:
 
     safe = terminal_safe(env.redact(text))
     print(safe if whole or not sys.stderr.isatty() else fold_message(safe), file=sys.stderr)
+
+
+def tell_limits(limits: Iterable[Limit], nodes: Allocation | None = None) -> None:
+    """Report which of them are short, each for the MPI that needs most of it."""
+    from mpigraft.evidence import short_limits
+    from mpigraft.report import finding_text
+
+    for one in short_limits(limits, nodes):
+        tell(finding_text(one))
+
+
+def tell_machine_limits(machine: MachineFacts, mpis: Iterable[MpiInstall]) -> None:
+    """Report the limits of this machine that are short for these MPIs with a rank on each core."""
+    from mpigraft.core.model import Layout
+    from mpigraft.evidence import launch_limits
+
+    layout = Layout(1, max(2, machine.cpu.cores))
+    tell_limits(
+        limit for one in mpis if one.usable for limit in launch_limits(one, layout, machine)
+    )
 
 
 def wait_for_others(nodes: Allocation) -> float:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import Full, console, flag, option, out, refuse_alone, tell
+from mpigraft.cli.common import (
+    Full,
+    console,
+    flag,
+    option,
+    out,
+    refuse_alone,
+    tell,
+    tell_machine_limits,
+)
 from mpigraft.core.errors import UsageError
 from mpigraft.core.text import columns
 from mpigraft.report import machine_document, machine_lines, machine_screen, print_screen
@@ -63,8 +72,9 @@ def command(
         keys = machine_document(machine, abi=abi) if as_json or abi else {}
     if keys:
         out(document(**keys))
-        return
-    _show(machine, full=full)
+    else:
+        _show(machine, full=full)
+    tell_machine_limits(machine, machine.mpis)
 
 
 def _show(machine: Machine, *, full: bool) -> None:

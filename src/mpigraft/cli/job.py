@@ -128,6 +128,8 @@ def decide_job(
     tell_component(planned.allocation)
     for line in dict.fromkeys(unknown_parts(planned)):
         tell(f"mpigraft: {line}")
+    for one in planned.limits:
+        tell_finding(one)
     return planned
 
 
@@ -174,7 +176,8 @@ def prove_and_start(
     words = sys.argv[2:] if sys.argv[1:2] == ["run"] else sys.argv[1:]
     key = start_key(words, environ)  # what `entry` looks it up by
     document = start_document(planned, key, environ, inputs)
-    if keep and may_be_kept(planned) and not unlike:  # else the next start would be silent
+    quiet = not unlike and not planned.limits  # else the next start would be silent
+    if keep and may_be_kept(planned) and quiet:
         keep_start(document, environ)
     try:
         code = start_job(document, environ, judge, collect)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from mpigraft.evidence.issues import issues_in_output as issues_in_output
     from mpigraft.evidence.issues import issues_of_machine as issues_of_machine
     from mpigraft.evidence.issues import matching_issues as matching_issues
+    from mpigraft.evidence.limits import Limit as Limit
+    from mpigraft.evidence.limits import launch_limits as launch_limits
+    from mpigraft.evidence.limits import short_limits as short_limits
     from mpigraft.evidence.runner import error_from_findings as error_from_findings
     from mpigraft.evidence.runner import evidence_of as evidence_of
     from mpigraft.evidence.runner import explain_start as explain_start

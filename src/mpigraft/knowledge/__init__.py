@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.issues import Reference as Reference
     from mpigraft.knowledge.issues import Shape as Shape
     from mpigraft.knowledge.issues import known_issues as known_issues
+    from mpigraft.knowledge.limits import LimitNeed as LimitNeed
+    from mpigraft.knowledge.limits import limit_needs as limit_needs
     from mpigraft.knowledge.reader import Document as Document
     from mpigraft.knowledge.reader import Given as Given
     from mpigraft.knowledge.reader import RowError as RowError
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.stacks import network_library_of as network_library_of
     from mpigraft.knowledge.transports.causes import cause_table as cause_table
     from mpigraft.knowledge.transports.causes import ends_run as ends_run
+    from mpigraft.knowledge.transports.fabrics import devices_by_fabric as devices_by_fabric
     from mpigraft.knowledge.transports.fabrics import fabrics_by_kind as fabrics_by_kind
     from mpigraft.knowledge.transports.match import Facts as Facts
     from mpigraft.knowledge.transports.match import resolve_transport as resolve_transport

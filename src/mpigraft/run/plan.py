@@ -31,7 +31,7 @@ from mpigraft.core.model import (
     MpiInstall,
     Placement,
 )
-from mpigraft.evidence import preloadable_natives, records_folder
+from mpigraft.evidence import launch_limits, preloadable_natives, records_folder, short_limits
 from mpigraft.graft import (
     ACCEPTED,
     RANKS_FOLDER,
@@ -117,6 +117,7 @@ class Job:
     others: tuple[Group, ...] = ()  # programs besides the first
     sources: tuple[str, ...] = ()  # files of this machine that say what a script imports
     tracing: tuple[str, ...] | None = None
+    limits: tuple[Finding, ...] = ()  # of this node that are short
 
 
 # ------------------------------------------------------------------ deciding
@@ -164,6 +165,7 @@ def plan_job(
         choice = replace(choice, plan=replace(plan, passed=(*plan.passed, *own)))
     by = _launcher(spec, machine, choice)
     configuration = _configuration(spec, machine, choice, passed, layout.nodes, by)
+    limits = launch_limits(choice.mpi, layout, machine, configuration.rows)
     programs = choose_natives(choice.mpi, machine.cpu.architecture)
     if plan:
         materialize(plan)
@@ -173,6 +175,7 @@ def plan_job(
         natives=preloadable_natives(programs), passed=passed, program=program, binds=binds,
         choice=choice, command=subject.command, allocation=nodes, placement=places,
         others=others, sources=subject.sources, tracing=tracing,
+        limits=short_limits(limits, nodes),
     )  # fmt: skip
 
 
