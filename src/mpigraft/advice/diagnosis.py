@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mpigraft.advice.examined import Examined
-from mpigraft.analysis import issues_of_curves
+from mpigraft.analysis import issues_of_curves, issues_of_profiles
 from mpigraft.evidence import issues_in_output, issues_of_machine
 from mpigraft.knowledge import Certainty, IssueMatch, KnownIssue
 
@@ -31,6 +31,8 @@ class Diagnosis:
     def confirm(self) -> str:
         """Give one command that confirms or refutes it."""
         first = self.matches[0]
+        if first.kind == "profile":
+            return "mpigraft profile -n RANKS -- PROGRAM"
         if first.kind in MACHINE and not self.settings:
             return "mpigraft discover --full"
         words = ["mpigraft bench", *([f"--benchmark {first.benchmark}"] if first.benchmark else [])]
@@ -47,6 +49,7 @@ def diagnose(examined: Examined) -> tuple[Diagnosis, ...]:
 
 def _matches(examined: Examined) -> Iterator[IssueMatch]:
     yield from issues_of_curves(examined.curves, examined.baseline)
+    yield from issues_of_profiles(examined.profiles, examined.baseline)
     for name, text in examined.outputs:
         yield from issues_in_output(text, name)
     for machine in examined.machines:

@@ -15,6 +15,7 @@ from mpigraft.core.model import LaunchState, Machine, SeriesKey
 from mpigraft.core.text import printable
 from mpigraft.graft import read_machine
 from mpigraft.store import Store
+from mpigraft.trace import Profile, is_profile, read_profile
 
 PART = 4 << 20  # bytes that are read of an output at its beginning, and at its end
 FIRST = 1 << 16  # bytes that show what a file is
@@ -29,10 +30,13 @@ class Examined:
     curves: tuple[MeasuredCurve, ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
     machines: tuple[Machine, ...] = ()
-    baseline: str = ""  # label of the curves that others are held against; empty: none
+    profiles: tuple[tuple[str, Profile], ...] = ()  # by their files
+    baseline: str = (
+        ""  # label of the curves, or file of the profile, that others are held against; empty: none
+    )
 
     def __bool__(self) -> bool:
-        return bool(self.curves or self.outputs or self.machines)
+        return bool(self.curves or self.outputs or self.machines or self.profiles)
 
     def __add__(self, other: Examined) -> Examined:
         return replace(
@@ -40,6 +44,7 @@ class Examined:
             curves=self.curves + other.curves,
             outputs=self.outputs + other.outputs,
             machines=self.machines + other.machines,
+            profiles=self.profiles + other.profiles,
         )
 
 
@@ -54,7 +59,8 @@ def examine_files(paths: Iterable[Path], baseline: Path | None = None) -> Examin
     if not any(parts):
         raise UsageError.of("diagnose-nothing", paths=", ".join(str(path) for path in paths))
     whole = sum(parts, Examined())
-    if baseline and not any(curve.label == baseline.name for curve in whole.curves):
+    labels = {*(curve.label for curve in whole.curves), *dict(whole.profiles)}
+    if baseline and baseline.name not in labels:
         raise UsageError.of("diagnose-baseline-empty", path=printable(str(baseline)))
     return replace(whole, baseline=baseline.name if baseline else "")
 
@@ -68,6 +74,8 @@ def _examine(path: Path, name: str) -> Examined:
         raise UsageError.of("diagnose-binary", path=printable(str(path)))
     if data.lstrip()[:1] == b"{" and MACHINE in data:
         return Examined(machines=(read_machine(path),))
+    if is_profile(path):
+        return Examined(profiles=((name, read_profile(path)),))
     curves: tuple[MeasuredCurve, ...] = ()
     try:
         curves = _curves(path, name)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mpigraft.analysis.reasons import reason_of as reason_of
     from mpigraft.analysis.reasons import size_bound as size_bound
     from mpigraft.analysis.reasons import too_noisy as too_noisy
+    from mpigraft.analysis.routines import issues_of_profiles as issues_of_profiles
     from mpigraft.analysis.shapes import MeasuredCurve as MeasuredCurve
     from mpigraft.analysis.shapes import curve_of as curve_of
     from mpigraft.analysis.shapes import issues_of_curves as issues_of_curves

@@ -23,7 +23,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[CAMPAIGN | FILE...]",
-            help="A campaign; or outputs of OSU, IMB or any job, and what `discover --json` wrote.",
+            help="A campaign; or outputs of OSU, IMB or any job, profiles, and `discover --json`.",
             show_default="this machine",
         ),
     ] = None,

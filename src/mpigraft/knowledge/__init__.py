@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from mpigraft.knowledge.issues import KnownIssue as KnownIssue
     from mpigraft.knowledge.issues import MachineFact as MachineFact
     from mpigraft.knowledge.issues import Reference as Reference
+    from mpigraft.knowledge.issues import RoutineShare as RoutineShare
     from mpigraft.knowledge.issues import Shape as Shape
     from mpigraft.knowledge.issues import known_issues as known_issues
     from mpigraft.knowledge.limits import LimitNeed as LimitNeed

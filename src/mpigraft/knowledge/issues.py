@@ -109,6 +109,16 @@ class CurveRatio(CurveFilter):
 
 
 @dataclass(frozen=True, slots=True)
+class RoutineShare:
+    """Routines that take a share of a program's time in its profile."""
+
+    routines: tuple[str, ...] = ()  # without MPI_; empty: any
+    share: float = 0.0  # at least, as a fraction
+    grows: float = 0.0  # by this factor with the ranks; 0: it need not
+    one_side: bool = False  # the profile that is the baseline does not have it
+
+
+@dataclass(frozen=True, slots=True)
 class Detectors:
     """What detects an issue; each alone is enough, but for `version` and `fact`, which must both
     hold of a machine where both are there."""
@@ -118,6 +128,7 @@ class Detectors:
     fact: MachineFact | None = None
     curve: CurveShape | None = None
     ratio: CurveRatio | None = None
+    profile: RoutineShare | None = None
     sure: Certainty | None = None  # None: as USUAL says
 
     def certainty(self, kind: str) -> Certainty:
@@ -134,6 +145,7 @@ USUAL: Mapping[str, Certainty] = {
     "fact": Certainty.MATCHES,
     "curve": Certainty.POSSIBLE,
     "ratio": Certainty.POSSIBLE,
+    "profile": Certainty.POSSIBLE,
     "version": Certainty.POSSIBLE,
 }
 

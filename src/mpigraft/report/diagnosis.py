@@ -29,7 +29,7 @@ class SeenDocument(TypedDict):
     """What an issue was detected by."""
 
     of: str  # the file, the MPI or the curve
-    kind: str  # text, version, fact, curve or ratio
+    kind: str  # text, version, fact, curve, ratio or profile
     message: str
 
 
@@ -54,6 +54,7 @@ class DiagnosisDocument(TypedDict):
     curves: int
     outputs: int
     machines: int
+    profiles: int
     findings: list[DiagnosedDocument]
 
 
@@ -62,6 +63,7 @@ def diagnosis_document(examined: Examined, found: Sequence[Diagnosis]) -> Diagno
         "curves": len(examined.curves),
         "outputs": len(examined.outputs),
         "machines": len(examined.machines),
+        "profiles": len(examined.profiles),
         "findings": [_document(one) for one in found],
     }
 
@@ -104,8 +106,9 @@ def _answer(examined: Examined, found: Sequence[Diagnosis]) -> list[str]:
         (len(examined.curves), "curve"),
         (len(examined.outputs), "output"),
         (len(examined.machines), "machine"),
+        (len(examined.profiles), "profile"),
     )
-    what = join_some([counted(number, name) for number, name in parts if number], SHOWN)
+    what = join_some([counted(number, name) for number, name in parts if number], len(parts), ", ")
     if not found:
         return [f"No known issue was found in {what or 'a campaign without values'}."]
     counts = Counter(one.sure for one in found)

@@ -108,6 +108,14 @@ def test_machines_that_are_mixed_are_named(run: Run, tmp_path: Path) -> None:
     assert all(shows(row["seen"][0]["of"], "one", "openmpi") for row in answer["findings"])
 
 
+def test_a_routine_of_one_profile_alone_is_named(run: Run) -> None:
+    fft, driver = (DATA / "profiles" / f"{name}.mpiP" for name in ("fft", "driver"))
+    answer = document(run, fft, "--baseline", driver)
+    assert (answer["profiles"], [row["id"] for row in answer["findings"]]) == (2, ["VAL-04"])
+    assert shows(answer["findings"][0]["seen"][0]["message"], "MPI_Alltoall", "driver.mpiP")
+    assert ids(run, fft, driver) == []
+
+
 @pytest.mark.parametrize(
     ("content", "code"),
     [(b"", "diagnose-empty"), (b" \n", "diagnose-empty"), (b"\x7fELF\0\0", "diagnose-binary")],
