@@ -11,7 +11,7 @@ from statistics import median
 from mpigraft.analysis import MeasuredCurve, curve_of, is_link, labels_of, values_by_size
 from mpigraft.bench import ImportOptions, collect_sources, read_results
 from mpigraft.core.errors import UsageError
-from mpigraft.core.model import LaunchState, Machine, SeriesKey
+from mpigraft.core.model import LaunchState, Machine, SeriesKey, Value
 from mpigraft.core.text import printable
 from mpigraft.graft import read_machine
 from mpigraft.store import Store
@@ -116,7 +116,11 @@ def _curves(path: Path, name: str) -> tuple[MeasuredCurve, ...]:
             key = SeriesKey(m.benchmark.key, m.metric, table.layout, table.buffers)
             values.setdefault(key, {}).setdefault(m.size, []).append(m.value)
     return tuple(
-        curve_of(key, name, {size: median(every) for size, every in sizes.items()})
+        curve_of(
+            key,
+            name,
+            {size: Value(median(every), tuple(every), ()) for size, every in sizes.items()},
+        )
         for key, sizes in values.items()
     )
 
@@ -130,7 +134,7 @@ def examine_campaign(store: Store, name: str | None) -> Examined:
     labels = labels_of(configurations, rows)
     allocations = store.allocations(campaign.id)
     curves = tuple(
-        curve_of(key, labels[configuration], {s: value.value for s, value in values.items()})
+        curve_of(key, labels[configuration], values)
         for key, configuration, values in values_by_size(rows, allocations, labels)
     )
     outputs = {

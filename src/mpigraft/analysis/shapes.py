@@ -7,10 +7,10 @@ than a larger one, or much longer than its double part of the one before, is a s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
-from mpigraft.core.model import METRICS, Benchmark, Better, SeriesKey, layout_order
+from mpigraft.core.model import METRICS, Benchmark, Better, SeriesKey, Value, layout_order
 from mpigraft.core.numbers import counted, number, size, size_span
 from mpigraft.knowledge import (
     CurveFilter,
@@ -33,12 +33,18 @@ HOST = "host"
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCurve:
-    """One metric of one configuration over sizes, each with its one value."""
+    """One metric of one configuration over sizes: the value of each, and its best round. What
+    disturbs a machine makes rounds slower, so a fault of an MPI is in the best ones too."""
 
     key: SeriesKey
     label: str  # of the configuration
     sizes: tuple[int, ...]
     values: tuple[float, ...]
+    best: tuple[float, ...]
+
+    @property
+    def at_best(self) -> MeasuredCurve:
+        return replace(self, values=self.best)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -65,10 +71,14 @@ class MeasuredCurve:
         return f"{self.label}, {self.key.benchmark}{where}"
 
 
-def curve_of(key: SeriesKey, label: str, values: Mapping[int, float]) -> MeasuredCurve:
+def curve_of(key: SeriesKey, label: str, values: Mapping[int, Value]) -> MeasuredCurve:
     """Order the values of a curve; those without a size or of 0 are no part of it."""
-    kept = sorted((s, v) for s, v in values.items() if s > 0 and v > 0)
-    return MeasuredCurve(key, label, tuple(s for s, _ in kept), tuple(v for _, v in kept))
+    sizes = sorted(s for s, v in values.items() if s > 0 and v.value > 0 and min(v.rounds) > 0)
+    pick = min if METRICS[key.metric].better is Better.LOWER else max
+    best = (pick(values[size].rounds) for size in sizes)
+    return MeasuredCurve(
+        key, label, tuple(sizes), tuple(values[size].value for size in sizes), tuple(best)
+    )
 
 
 def issues_of_curves(curves: Sequence[MeasuredCurve], baseline: str = "") -> tuple[IssueMatch, ...]:
@@ -111,10 +121,13 @@ def _hits(
 ) -> Iterator[Hit]:
     shape, ratio = issue.detect.curve, issue.detect.ratio
     if shape and len(curve.sizes) >= FEWEST and _concerns(shape, curve.key):
-        yield from SHAPES[shape.shape](curve, shape)
+        lasting = {s for hit in SHAPES[shape.shape](curve.at_best, shape) for s in hit.sizes}
+        hits = SHAPES[shape.shape](curve, shape)
+        yield from (hit for hit in hits if not lasting.isdisjoint(hit.sizes))
     if ratio and _concerns(ratio, curve.key):
         for other in _references(ratio, curve, curves, baseline):
-            if hit := _ratio(ratio, curve, other):
+            hit = _ratio(ratio, curve, other)
+            if hit and _ratio(ratio, curve.at_best, other.at_best):
                 yield hit
                 return
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpigraft.analysis.shapes import MeasuredCurve, curve_of, issues_of_curves
-from mpigraft.core.model import SeriesKey
+from mpigraft.core.model import SeriesKey, Value
 from mpigraft.knowledge import known_issues
 from tests.builders.messages import shows
 
@@ -16,11 +16,15 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 SIZES = [1 << power for power in range(23)]
 
 
+def once(value: float) -> Value:
+    return Value(value, (value,), ())
+
+
 def read(path: str, benchmark: str, *, layout: str = "unknown", label: str = "a") -> MeasuredCurve:
     rows = [line.split() for line in (DATA / path).read_text().splitlines() if line[:1].isdigit()]
     metric = "bandwidth" if benchmark in ("bw", "bibw") else "latency"
     key = SeriesKey(f"osu:{benchmark}", metric, layout, "cuda")
-    return curve_of(key, label, {int(size): float(value) for size, value, *_ in rows})
+    return curve_of(key, label, {int(size): once(float(value)) for size, value, *_ in rows})
 
 
 def made(
@@ -28,7 +32,7 @@ def made(
 ) -> MeasuredCurve:
     metric = "latency" if benchmark in ("latency", "alltoall") else "bandwidth"
     key = SeriesKey(f"osu:{benchmark}", metric, layout, "host")
-    return curve_of(key, label, dict(zip(SIZES, values, strict=False)))
+    return curve_of(key, label, {s: once(v) for s, v in zip(SIZES, values, strict=False)})
 
 
 OLIVIA = "olivia/2025-eessi-2023.06-openmpi-4.1.6.{}.txt"
@@ -67,6 +71,10 @@ CASES: dict[str, tuple[list[MeasuredCurve], list[MeasuredCurve]]] = {
     ),
     "VAL-01": (
         [read("olivia/2025-cray-mpich-8.1.32.bibw.txt", "bibw")],
+        [read("olivia/2026-cray-mpich-9.1.0.bibw.txt", "bibw")],
+    ),
+    "VAL-05": (
+        [read("archer2/OFI/osu_allreduce_128nodes_16384processes_202203081242.dat", "allreduce")],
         [read("olivia/2026-cray-mpich-9.1.0.bibw.txt", "bibw")],
     ),
     "VAL-02": (
@@ -127,11 +135,19 @@ def test_a_curve_of_few_sizes_has_no_shape(count: int) -> None:
 
 def test_values_of_no_size_and_of_nothing_are_left_out() -> None:
     key = SeriesKey("osu:init", "init_time", "1x2", "host")
-    assert curve_of(key, "a", {0: 12.0, 1: 0.0}).sizes == ()
-    assert not found([curve_of(key, "a", {0: 12.0})])
+    assert curve_of(key, "a", {0: once(12.0), 1: once(0.0)}).sizes == ()
+    assert not found([curve_of(key, "a", {0: once(12.0)})])
 
 
 def test_the_worst_of_several_odd_sizes_is_described() -> None:
     (match,) = issues_of_curves([made([10.0, 90, 10, 10, 50, 10, 10, 11], "latency")])
     assert shows(match.message, "90.0 us at 2 B", "1 other size")
     assert match.level == 9
+
+
+def test_what_the_best_rounds_do_not_show_was_a_disturbance() -> None:
+    key = SeriesKey("osu:latency", "latency", "1x2", "host")
+    steady = {size: once(10.0) for size in SIZES}
+    for best, due in ((60.0, {"VAL-01"}), (11.0, set())):
+        curve = curve_of(key, "a", {**steady, 64: Value(70.0, (80.0, 70.0, best), ())})
+        assert found([curve]) == due
