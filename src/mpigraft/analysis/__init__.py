@@ -10,6 +10,7 @@ from mpigraft.core.lazy_exports import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mpigraft.analysis.across import setting_arms as setting_arms
     from mpigraft.analysis.across import swap_arms as swap_arms
     from mpigraft.analysis.between_campaigns.campaigns import compare_campaigns as compare_campaigns
     from mpigraft.analysis.comparison import judge_campaign as judge_campaign

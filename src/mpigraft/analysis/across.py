@@ -1,15 +1,16 @@
-"""Compare layouts with each other, or the values of an option of benchmarks.
+"""Compare layouts with each other, settings, or the values of an option of benchmarks.
 
 A comparison sets configurations against a baseline on each layout. Here the two are swapped:
 layouts are compared with one of them, for each configuration, in the same rounds and by the same
 statistics. Or an option's values take the place of configurations: `dirac,halo=indexed` is compared
-with `dirac,halo=packed`, for each configuration.
+with `dirac,halo=packed`, for each configuration. Or settings do, each against the plain arm of its
+own configuration.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from mpigraft.analysis.grouping import labels_of
@@ -31,6 +32,8 @@ def swap_arms(what: str, side: Measured) -> Measured:
             return side
         case "layouts":
             return swap_layouts(side)
+        case "settings":
+            return swap_settings(side)
     return swap_option(what, side)
 
 
@@ -64,6 +67,59 @@ def swap_layouts(side: Measured) -> Measured:
     )
 
 
+PLAIN = "plain"  # the arm without a setting
+
+
+def setting_arms(configurations: Sequence[ConfigurationRecord]) -> dict[str, tuple[str, str]]:
+    """Give (name of the setting, key of its plain arm) by key of a configuration: of those that
+    have a setting, and of their plain arms, whose name is `PLAIN`."""
+    arms: dict[str, tuple[str, str]] = {}
+    for record in configurations:
+        setting = json.loads(record.provenance).get("setting")
+        if setting:
+            arms[record.key] = setting["name"], setting["plain"]
+            arms[setting["plain"]] = PLAIN, setting["plain"]
+    return arms
+
+
+def swap_settings(side: Measured) -> Measured:
+    """Put settings in the place of configurations, and configurations in the place of layouts. What
+    has no setting, nor an arm with one, is left out; the baseline is the plain arm.
+
+    Raises MissingError where nothing was measured with a setting.
+    """
+    campaign, labels = side.campaign, labels_of(side.configurations, side.values)
+    arms = setting_arms(side.configurations)
+    names = dict.fromkeys((PLAIN, *(name for name, _ in arms.values())))
+    if len(names) < 2:
+        raise MissingError.of("settings-none", name=campaign.name)
+    places = {row.layout for row in side.values}
+
+    def place(plain: str, layout: str) -> str:
+        return _place(labels.get(plain, plain), layout, places)
+
+    return replace(
+        side,
+        campaign=replace(campaign, baseline=PLAIN),
+        configurations=tuple(ConfigurationRecord(campaign.id, n, n, "{}") for n in names),
+        values=tuple(
+            row._replace(configuration=arms[key][0], layout=place(arms[key][1], row.layout))
+            for row in side.values
+            if (key := row.configuration) in arms
+        ),
+        launches=tuple(
+            replace(one, configuration=arms[key][0], layout=place(arms[key][1], one.layout))
+            for one in side.launches
+            if (key := one.configuration) in arms
+        ),
+    )
+
+
+def _place(label: str, layout: str, places: Collection[str]) -> str:
+    """Name what takes the place of a layout; of a campaign with one layout by its label alone."""
+    return label if len(places) < 2 else f"{layout} {label}"
+
+
 def swap_option(option: str, side: Measured) -> Measured:
     """Put the values of an option of benchmarks in the place of configurations, and these in the
     place of layouts. Benchmarks without the option are left out.
@@ -77,7 +133,7 @@ def swap_option(option: str, side: Measured) -> Measured:
     named = sorted({value for value, _ in split.values() if value})
     if not named:
         known = sorted({name for key in keys for name, _ in Benchmark.parse(key).options})
-        choices = ("configurations", "layouts", *known)
+        choices = ("configurations", "layouts", "settings", *known)
         raise UsageError.unknown("across-unknown", option, choices)
     if len(named) < 2:
         raise MissingError.of("option-one-value", name=campaign.name, option=option, value=named[0])
@@ -85,8 +141,7 @@ def swap_option(option: str, side: Measured) -> Measured:
     places = {row.layout for row in side.values}
 
     def place(configuration: str, layout: str) -> str:
-        label = labels.get(configuration, configuration)
-        return label if len(places) < 2 else f"{layout} {label}"
+        return _place(labels.get(configuration, configuration), layout, places)
 
     return replace(
         side,

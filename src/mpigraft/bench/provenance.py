@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from mpigraft.core import env
-from mpigraft.core.model import Configuration, GraftPlan, MpiInstall
+from mpigraft.core.model import Configuration, GraftPlan, MpiInstall, Setting
 from mpigraft.core.serialize import canonical
 
 OF_MPI = ("family", "version", "abi", "library_version", "source", "found", "libmpi", "libfabric",
@@ -44,6 +45,7 @@ def provenance(
             ],
             "libraries": configuration.libraries,
             "guest": _guest(configuration.graft),
+            **({"setting": _setting(configuration.setting)} if configuration.setting else {}),
             "programs": program,
             "files": files,
             **({"suites": suites, "starts": starts} if suites else {}),
@@ -54,6 +56,21 @@ def provenance(
 def _launched_by(configuration: Configuration, mpi: MpiInstall) -> list[str]:
     by = configuration.launcher
     return [by.kind, by.version, by.pmi] if by else [mpi.launcher_kind, mpi.launcher_version]
+
+
+def _setting(setting: Setting) -> dict[str, object]:
+    """Give what an arm has besides its plain one, whose key is `plain`."""
+    visible = env.shown({row.name: row.value or "" for row in setting.rows})
+    return {
+        "name": setting.name,
+        "plain": setting.plain,
+        "variables": [
+            [row.name, None if row.value is None else visible.get(row.name, env.STRUCK)]
+            for row in setting.rows
+        ],
+        "files": [[one.variable, sha256(one.text.encode()).hexdigest()] for one in setting.files],
+        "launcher": setting.launcher,
+    }
 
 
 def _guest(plan: GraftPlan | None) -> dict[str, object] | None:

@@ -40,10 +40,11 @@ def command(
         str,
         common.option(
             "WHAT",
-            "Compare these with the baseline: configurations, layouts. A layout is ranks x "
-            "threads. An option of benchmarks, such as halo: its values.",
+            "Compare these with the baseline: configurations, settings, layouts. A layout is ranks "
+            "x threads. An option of benchmarks, such as halo: its values.",
+            "settings if any were measured and no baseline is named, else configurations",
         ),
-    ] = "configurations",
+    ] = "",
     match: Annotated[
         list[str] | None,
         common.option(
@@ -100,7 +101,7 @@ def command(
         raise UsageError.of("formats-exclude")
     common.refuse_unknown_gate(fail_on, GATES)
     if new:
-        if baseline or across != "configurations":
+        if baseline or across not in ("", "configurations"):
             raise UsageError.of("campaigns-two-exclude")
         show_across(
             (Store(old_store) if old_store else common.store_of(ctx), common.store_of(ctx)),

@@ -304,7 +304,7 @@ REQUESTS = {
 }  # fmt: skip
 VALUES: Mapping[str, Values] = {  # of options whose rules have no words
     "--accept": _campaigns,
-    "--across": lambda _: ("configurations", "layouts"),
+    "--across": lambda _: ("configurations", "layouts", "settings"),
     "--as": _words_of("FORMS"),
     "--baseline": _baselines,
     "--benchmark": _benchmarks,

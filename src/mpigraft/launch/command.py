@@ -69,7 +69,7 @@ def prepare_launch(request: LaunchRequest) -> Launch:
 
     groups = tuple(replace(g, words=rank_command(g.words)) for g in _groups(request))
     command = LAUNCHERS[request.launcher_kind].command(replace(order, groups=groups))
-    words = command.words
+    words = _with_own_options(request, command.words)
     if inside and plan and context:
         words = _engine_around_launcher(plan, context, rows, words)
     return Launch(
@@ -78,10 +78,26 @@ def prepare_launch(request: LaunchRequest) -> Launch:
         cwd=request.cwd,
         limit_s=request.limit_s,
         witness=request.witness,
-        files=command.files,
+        files=(*command.files, *_setting_files(request)),
         decided=tuple((row.name, row.value) for row in rows if row.scope is not Scope.RANK),
         children=_children(request, order, context, environment),
     )
+
+
+def _with_own_options(request: LaunchRequest, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a launcher's words with those of the setting before its first option."""
+    setting = request.configuration.setting
+    own = setting.launcher if setting else ()
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), 1)
+    return (*words[:first], *own, *words[first:])
+
+
+def _setting_files(request: LaunchRequest) -> tuple[tuple[Path, str], ...]:
+    """Return the copies of a setting's files: beside the records of ranks, which every node and
+    guest sees."""
+    setting = request.configuration.setting
+    files = setting.files if setting else ()
+    return tuple((request.witness / one.name, one.text) for one in files)
 
 
 def _children(
@@ -188,7 +204,7 @@ def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -
     """Return every row; a later one of a name wins. The witness is preloaded first, so that it
     meets MPI_Init first; what traces comes next."""
     plan, transport = request.configuration.graft, request.configuration.transport
-    kind = LAUNCHERS[request.launcher_kind]
+    kind, setting = LAUNCHERS[request.launcher_kind], request.configuration.setting
     rows = [
         *(r for r in order.mpi.environment if plan is None or r.scope is not Scope.RANK),
         *kind.rows(order),
@@ -197,6 +213,7 @@ def _rows(request: LaunchRequest, order: Order, context: EngineContext | None) -
         *(graft_environment(plan) if plan else ()),
         *(ENGINES[plan.engine].rows(plan, context) if plan and context else ()),
         *rows_for_launcher(kind, request.configuration.rows),
+        *(setting.file_rows(request.witness_in_guest) if setting else ()),
         *(transport.probe_env if request.probe and transport else ()),
     ]
     preloads = [r.value for r in rows if r.name == "LD_PRELOAD" and r.scope is Scope.RANK]

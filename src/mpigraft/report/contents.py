@@ -38,13 +38,15 @@ def load_report(
     *,
     baseline: str | None = None,
     margin: float = 0.03,
-    across: str = "configurations",
+    across: str = "",
     partial: bool = False,
 ) -> ReportData:
     """Read a campaign (id, unique prefix or name; None: the latest) from the store and compare.
 
-    `baseline` is an id or the beginning of one; `across` layouts, or an option of benchmarks, these
-    are compared, and it is one of them. With `partial`, tables that may be cut count as whole.
+    `baseline` is an id or the beginning of one; `across` layouts, settings, or an option of
+    benchmarks, these are compared, and it is one of them; by default settings where some were
+    measured and no baseline is named, else configurations. With `partial`, tables that may be
+    cut count as whole.
     Raises UsageError for names that fit nothing or several things, MissingError for no values, and
     what else the store raises.
     """
@@ -53,6 +55,8 @@ def load_report(
 
     campaign = store.campaign(name)
     configurations = tuple(store.configurations(campaign.id))
+    settings = not baseline and analysis.setting_arms(configurations)
+    across = across or ("settings" if settings else "configurations")
     allocations = tuple(store.allocations(campaign.id))
     launches = tuple(store.launches(campaign.id))  # before the values: what is over has them
     values, links = _values(store, campaign)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mpigraft.request.options import option_words as option_words
     from mpigraft.request.options import options_of as options_of
     from mpigraft.request.options import settings_of as settings_of
+    from mpigraft.request.settings import RequestedSetting as RequestedSetting
     from mpigraft.request.site import flag_of_key as flag_of_key
     from mpigraft.request.site import read_site as read_site
     from mpigraft.request.spec import USUAL_MAX_SIZE as USUAL_MAX_SIZE

@@ -11,29 +11,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from json import dumps
 from pathlib import Path
-from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Better, metric_key
-from mpigraft.core.parsers import parse_toml
 from mpigraft.knowledge import Given
 from mpigraft.request.limits import MOST_LIMIT_S
-from mpigraft.request.options import (
-    by_key,
-    line_of,
-    option,
-    options_of,
-    read_option,
-    read_settings,
-    with_options,
-)
+from mpigraft.request.named_tables import NamedTables, table_word
+from mpigraft.request.options import option, read_settings
 
 PRELOADS = ("LD_PRELOAD", "LD_AUDIT")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 TAKES = ("one", "first", "last", "sum", "median")  # of several figures; one refuses them
 
 
@@ -72,61 +61,12 @@ class App:
         return metric_key(self.metric, self.unit, Better(self.better))
 
     def __str__(self) -> str:
-        """Return what follows `--app`: TOML's strings and lists are written as JSON's."""
-        usual = App()
-        values = ((key, one.value(self), one.value(usual)) for key, one in OPTIONS.items())
-        table = (
-            f"{key}={dumps(value, ensure_ascii=False)}"
-            for key, value, default in values
-            if value != default and key != "name"
-        )
-        return f"{self.name}={{{', '.join(table)}}}"
+        """Return what follows `--app`."""
+        return table_word(self)
 
     def within(self, folder: Path) -> App:
         """Return the same, started in a folder that is relative to this one."""
         return replace(self, folder=str((folder / self.folder).absolute()))
-
-
-def read_apps(given: Given) -> tuple[App, ...]:
-    """Read a table of applications by name; of the command line NAME={KEY = VALUE, ...} words; of
-    a stored plan a list. Raises UsageError."""
-    value = given.value
-    if isinstance(value, dict):
-        return tuple(
-            read_app(name, table, f"{given.place}.{name}") for name, table in value.items()
-        )
-    if not isinstance(value, (list, tuple)):
-        raise given.unfit("a table of applications")
-    return tuple(_one(each, given) for each in value)
-
-
-def _one(value: Any, given: Given) -> App:
-    if isinstance(value, App):
-        return value
-    if isinstance(value, dict) and isinstance(value.get("name"), str):
-        table = {key: one for key, one in by_key(App, value) if one not in ("", 0.0, [], ())}
-        return read_app(value["name"], table, given.place)
-    if not isinstance(value, str):
-        raise given.unfit("NAME={command = ..., figure = ...}")
-    name, _, text = value.partition("=")
-    try:
-        table = parse_toml(f"app = {text}")["app"]
-    except ValueError as error:
-        raise UsageError.of("app-not-toml", place=given.place, text=value, error=error) from None
-    return read_app(name.strip(), table, f"{given.place} {name.strip()}")
-
-
-def read_app(name: str, table: Any, place: str) -> App:
-    """Read one table. Raises UsageError, which names `place`."""
-    if not NAME.fullmatch(name):
-        raise UsageError.of("app-name-invalid", place=place, name=name)
-    if not isinstance(table, Mapping):
-        raise UsageError.of("app-not-table", place=place)
-    values = {key: read_option(OPTIONS, key, value, place) for key, value in table.items()}
-    app = with_options(App(), {**values, "name": name})
-    for problem in _problems(app):
-        raise UsageError.of("app-incomplete", place=place, problem=problem)
-    return app
 
 
 def _problems(app: App) -> list[str]:
@@ -173,14 +113,9 @@ def _env_problems(app: App) -> Iterator[str]:
             )
 
 
-def read_app_lines(tables: Mapping[str, Any], text: str, path: Path, after: int) -> None:
-    """Raise UsageError with the file and line of a key that cannot be used."""
-    for name, table in tables.items():
-        line = line_of(name, text, "app", after)
-        for key, value in table.items() if isinstance(table, dict) else ():
-            below = line_of(key, text, after=line)
-            read_option(OPTIONS, key, value, f"{path}:{below}")
-        read_app(name, table, f"{path}:{line}: app.{name}")
+def _refuse(app: App, place: str) -> None:
+    for problem in _problems(app):
+        raise UsageError.of("app-incomplete", place=place, problem=problem)
 
 
-OPTIONS = options_of(App)
+APPS = NamedTables("app", App, _refuse)

@@ -17,9 +17,10 @@ from mpigraft.core.errors import UsageError
 from mpigraft.core.model import MAX_COUNT
 from mpigraft.core.parsers import MAX_TOML
 from mpigraft.knowledge import Given
-from mpigraft.request.apps import App, read_app_lines, read_apps
+from mpigraft.request.apps import APPS, App
 from mpigraft.request.job.spec import RunSpec, as_job
 from mpigraft.request.limits import MOST_LIMIT_S, limits_by_name, narrowest_limit, read_limits
+from mpigraft.request.named_tables import NamedTables, beside
 from mpigraft.request.options import (
     COMMAND_LINE,
     Asked,
@@ -34,6 +35,7 @@ from mpigraft.request.options import (
     settings_of,
     with_options,
 )
+from mpigraft.request.settings import SETTINGS, RequestedSetting
 
 USUAL_MAX_SIZE = 4 << 20  # bytes of a message: mpigraft-bench's own
 LARGEST = 1 << 42  # bytes of a message that mpigraft-bench takes; memory is the limit before
@@ -43,6 +45,7 @@ MOST_ROUNDS, MOST_SEED, MOST_BUDGET_MS = 10_000, 2**63 - 1, 1_000_000
 # On this machine, in the guest with this machine's MPI, on the guest's own MPI.
 WHERE = ("native", "grafted", "own")
 JOB = options_of(RunSpec)
+NAMED: Mapping[str, NamedTables[Any]] = {"app": APPS, "setting": SETTINGS}
 
 
 def _mpis(given: Given) -> tuple[str, ...]:
@@ -105,7 +108,7 @@ class CampaignSpec:
         help="Matrix Market file for mini:dirac.", panel="What to measure", rare=True,
     )  # fmt: skip
     app: tuple[App, ...] = option(
-        (), "{ NAME = { command = ..., figure = ... } }", read=read_apps, metavar="NAME={...}",
+        (), "{ NAME = { command = ..., figure = ... } }", read=APPS.read, metavar="NAME={...}",
         help="Application as app:NAME: command, figure, unit, better as in [app.NAME]; "
         "repeatable.", panel="What to measure", rare=True,
     )  # fmt: skip
@@ -134,6 +137,13 @@ class CampaignSpec:
     env: tuple[str, ...] = as_job(
         "env", (), example='["FI_TCP_IFACE=lo"]', read=read_settings,
         panel="What to measure", rare=True,
+    )  # fmt: skip
+    setting: tuple[RequestedSetting, ...] = option(
+        (), '{ eager64 = { env = { UCX_RNDV_THRESH = "65536" } } }', read=SETTINGS.read,
+        metavar="NAME:VAR=VALUE",
+        help="Measure with these variables too, beside the same without: "
+        "eager64:UCX_RNDV_THRESH=65536. 'A=1 B=2 -C' sets two and unsets C; repeatable.",
+        panel="What to measure",
     )  # fmt: skip
     image: str = option(  # a guest in which the benchmarks run too
         "", '"app.sif"', metavar="GUEST",
@@ -241,7 +251,7 @@ class CampaignSpec:
         return self.guest or (WHERE if self.image or self.stack else WHERE[:1])
 
     @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
+    def variables(self) -> tuple[tuple[str, str], ...]:
         """Give `env` as `settings_of` does."""
         return settings_of(self.env)
 
@@ -309,8 +319,8 @@ def read_spec(path: Path) -> CampaignSpec:
             for name, setting in value.items():
                 below = line_of(name, text, "env", line)
                 spec_from({"env": {name: setting}}, f"{path}:{below}")
-        if key == "app" and isinstance(value, dict):
-            read_app_lines(value, text, path, line)
+        if key in NAMED and isinstance(value, dict):
+            NAMED[key].refuse_lines(value, text, path, line)
         spec_from({key: value}, f"{path}:{line}")
     axis = _axis_beside_layout(table)
     spec = spec_from(table, f"{path}:{line_of(axis, text)}" if axis else str(path))
@@ -331,6 +341,7 @@ def _within(spec: CampaignSpec, folder: Path) -> CampaignSpec:
         stack=whole(spec.stack) if spec.stack else "",
         matrix=whole(spec.matrix) if spec.matrix else "",
         app=tuple(app.within(folder) for app in spec.app),
+        setting=tuple(one.relative_to(folder) for one in spec.setting),
     )
 
 
@@ -352,7 +363,5 @@ def override_spec(file: CampaignSpec, asked: Asked[CampaignSpec]) -> CampaignSpe
         file = dataclasses.replace(file, matrix="")  # of a benchmark that the flags replace
     options = options_of(CampaignSpec)
     own = {key: options[key].value(spec) for key in asked.given}
-    if spec.app:  # beside those of the file, and before one of the same name
-        names = {app.name for app in spec.app}
-        own["app"] = (*(app for app in file.app if app.name not in names), *spec.app)
+    own |= {key: beside(getattr(spec, key), getattr(file, key)) for key in NAMED if key in own}
     return with_options(file, own)

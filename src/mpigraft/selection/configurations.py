@@ -35,6 +35,7 @@ from mpigraft.launch import launcher_name, launchers_for, split_reason
 from mpigraft.request import CampaignSpec
 from mpigraft.selection.guest_variants import GuestVariants, Own, Skipped
 from mpigraft.selection.mpi import MpiSelection, select_mpis
+from mpigraft.selection.settings import with_settings
 
 LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 
@@ -43,7 +44,7 @@ LibraryDigests = Callable[[MpiInstall], tuple[tuple[str, str], ...]]
 class UserChoice:
     """What a user sets for any MPI: variables of ranks, sorted, and the memory of messages."""
 
-    settings: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
     buffers: str = "host"
 
 
@@ -73,7 +74,7 @@ def make_configurations(
     _refuse_absent_gpu(spec, machine)
     facts = Facts.of(machine, nodes=max(layout.nodes for layout in on))
     places = GuestVariants(spec, machine)
-    user, named = UserChoice(spec.settings, spec.buffers), bool(spec.transport)
+    user, named = UserChoice(spec.variables, spec.buffers), bool(spec.transport)
     configurations: dict[str, Configuration] = {}
     skipped: list[Skipped] = []
 
@@ -113,7 +114,8 @@ def make_configurations(
             if own.runs_over(transport.name)
         )
     _refuse_unmet(spec, configurations.values(), skipped)
-    return tuple(configurations.values()), tuple(skipped)
+    arms, absent_arms = with_settings(spec.setting, configurations.values())
+    return arms, (*skipped, *absent_arms)
 
 
 def _launchers(
@@ -272,14 +274,14 @@ def _configuration(
     named: bool = False,
 ) -> Configuration:
     """Make a configuration; `named`: its transport was asked for by name."""
-    rows = (EnvRow(name, value, Scope.RANK, "user") for name, value in user.settings)
+    rows = (EnvRow(name, value, Scope.RANK, "user") for name, value in user.variables)
     return Configuration(
         key=_key(choice, transport, libraries, user, launcher),
         id=_label(choice, transport, user, launcher) if transport else choice.mpi.id,
         mpi=choice.mpi,
         transport=transport,
         buffers=user.buffers,
-        settings=user.settings,
+        variables=user.variables,
         named=named,
         libraries=libraries,
         graft=choice.plan,
@@ -299,14 +301,14 @@ def _key(
     compile programs with it. Where the MPI chooses its transport, nothing is stored under it, and
     reading all libraries would only delay the job."""
     if transport is None:
-        return digest({"mpi": choice.mpi.libmpi, "settings": user.settings})
+        return digest({"mpi": choice.mpi.libmpi, "settings": user.variables})
     modules = [row for row in choice.mpi.environment if row.source == "module"]
     compiler = dict(choice.mpi.provenance).get("compiler")
     return digest(
         {
             "libraries": libraries,
             "transport": [transport.row, transport.template],
-            "settings": user.settings,
+            "settings": user.variables,
             "buffers": user.buffers,
             "guest": _guest_key(choice.plan),
             **({"launcher": [launcher.kind, launcher.pmi]} if launcher else {}),
@@ -329,7 +331,7 @@ def _label(
         own = below or plan.replace is Replace.NOTHING
         label = f"{name}:{label}" if own else f"{label}@{name}"
     label += f"+{launcher.kind}" if launcher else ""
-    label += "".join(f"+{name}={value}" for name, value in user.settings)
+    label += "".join(f"+{name}={value}" for name, value in user.variables)
     return label if user.buffers == "host" else f"{label}[{user.buffers}]"
 
 
@@ -347,19 +349,22 @@ def _guest_key(plan: GraftPlan | None) -> list[object] | None:
 
 
 def choose_baseline(configurations: Sequence[Configuration], name: str) -> Configuration:
-    """--baseline (an id or its beginning), else of those outside of guests Cray MPICH, else the
-    first MPI in PATH, else the first MPI by id; of an MPI, the transport that its family lists
-    first. Raises UsageError for a name of none, or of several."""
+    """--baseline (an id or its beginning), else of those outside of guests and without a setting
+    Cray MPICH, else the first MPI in PATH, else the first MPI by id; of an MPI, the transport that
+    its family lists first. Raises UsageError for a name of none, or of several."""
+    plain = [c for c in configurations if c.setting is None]
     if name:
         same = [c for c in configurations if c.id == name]
-        hits = same or [c for c in configurations if c.id.startswith(name)]
+        hits = same or [c for c in plain if c.id.startswith(name)]
+        hits = hits or [c for c in configurations if c.id.startswith(name)]
         if len(hits) == 1:
             return hits[0]
         problem = "begins the names of several configurations" if hits else "is none of them"
         known = ", ".join(c.id for c in hits or configurations)
         near = () if hits else (c.id for c in configurations)
         raise UsageError.unknown("baseline-unknown", name, near, problem=problem, known=known)
-    here = [c for c in configurations if c.graft is None] or configurations
+    plain = plain or [*configurations]
+    here = [c for c in plain if c.graft is None] or plain
     cray = [c for c in here if c.mpi and c.mpi.family is Family.CRAY_MPICH]
     in_path = [c for c in here if c.mpi and c.mpi.source == "path"]
     return (cray or in_path or sorted(here, key=lambda c: c.mpi.id if c.mpi else ""))[0]

@@ -52,7 +52,7 @@ def test_a_file_says_what_flags_can(tmp_path: Path) -> None:
     assert spec.rounds == 20
     assert spec.budget_ms == 5
     assert spec.like == "osu"
-    assert spec.settings == (("FI_TCP_IFACE", "lo"),)
+    assert spec.variables == (("FI_TCP_IFACE", "lo"),)
 
 
 @pytest.mark.parametrize(
@@ -244,16 +244,16 @@ def test_a_list_with_a_wrong_value_is_refused(key: str, given: str, why: str) ->
 
 def test_settings_of_a_table_are_texts_and_numbers(tmp_path: Path) -> None:
     path = written(tmp_path, "[env]\nA = 'x'\nB = 2\nC = 0.5\n")
-    assert read_spec(path).settings == (("A", "x"), ("B", "2"), ("C", "0.5"))
+    assert read_spec(path).variables == (("A", "x"), ("B", "2"), ("C", "0.5"))
 
 
 def test_settings_need_a_name_and_never_carry_a_secret() -> None:
-    assert CampaignSpec(env=("B=2", "A=x=y")).settings == (("A", "x=y"), ("B", "2"))
+    assert CampaignSpec(env=("B=2", "A=x=y")).variables == (("A", "x=y"), ("B", "2"))
     for word in ("FI_TCP_IFACE", "=3", "A B=3", "A;rm=1"):
         with pytest.raises(UsageError, match="NAME=VALUE"):
-            _ = CampaignSpec(env=(word,)).settings
+            _ = CampaignSpec(env=(word,)).variables
     with pytest.raises(UsageError, match="secret"):
-        _ = CampaignSpec(env=("API_TOKEN=planted",)).settings
+        _ = CampaignSpec(env=("API_TOKEN=planted",)).variables
 
 
 words = st.text(min_size=1, max_size=8)

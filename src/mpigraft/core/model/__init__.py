@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from mpigraft.core.model.configuration import Configuration as Configuration
     from mpigraft.core.model.configuration import Launch as Launch
     from mpigraft.core.model.configuration import RenderedCommand as RenderedCommand
+    from mpigraft.core.model.configuration import Setting as Setting
+    from mpigraft.core.model.configuration import SettingFile as SettingFile
     from mpigraft.core.model.configuration import Sign as Sign
     from mpigraft.core.model.configuration import Transport as Transport
     from mpigraft.core.model.grafts import AbiObject as AbiObject

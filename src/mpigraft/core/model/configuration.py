@@ -8,7 +8,7 @@ from pathlib import Path
 from mpigraft.core.model.grafts import GraftPlan
 from mpigraft.core.model.machine import MpiInstall
 from mpigraft.core.model.nodes import LaunchedBy
-from mpigraft.core.model.vocabulary import EnvRow, Kind, Peer
+from mpigraft.core.model.vocabulary import EnvRow, Kind, Peer, Scope
 from mpigraft.core.serialize import pairs_field
 
 
@@ -46,6 +46,39 @@ class Transport:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingFile:
+    """A file that a variable of a setting names. Each launch gets a copy of its own."""
+
+    variable: str
+    path: str  # where it was read
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Name its copy in the folder of a launch."""
+        return f"setting-{self.variable}"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A named set of variables, files and words of the launcher, compared as an arm of its own.
+    The name is a label: two of equal content are one arm."""
+
+    name: str
+    rows: tuple[EnvRow, ...] = ()  # value None: the variable is not set for ranks
+    files: tuple[SettingFile, ...] = ()
+    launcher: tuple[str, ...] = ()
+    plain: str = ""  # key of the same configuration without it
+
+    def file_rows(self, folder: Path) -> tuple[EnvRow, ...]:
+        """Give the variables that name the copies in a folder, as ranks see it."""
+        source = f"setting {self.name}"
+        return tuple(
+            EnvRow(one.variable, str(folder / one.name), Scope.RANK, source) for one in self.files
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """What is compared. `key` is a SHA-256 over contents, `id` a label for people."""
 
@@ -54,17 +87,20 @@ class Configuration:
     mpi: MpiInstall | None  # None: imported
     transport: Transport | None  # None: the MPI chooses, or imported
     buffers: str = "host"  # host, cuda, rocm
-    settings: tuple[tuple[str, str], ...] = ()  # --env K=V
+    variables: tuple[tuple[str, str], ...] = ()  # --env K=V
     named: bool = False  # asked for by name: a failure ends the command
     libraries: tuple[tuple[str, str], ...] = ()  # soname, content digest: libmpi and closure
     graft: GraftPlan | None = None  # None: the program of this machine, on this machine
     launcher: LaunchedBy | None = None  # None: the MPI's own
-    environment: tuple[EnvRow, ...] = ()  # of `settings`, and what ranks need to find the MPI
+    environment: tuple[EnvRow, ...] = ()  # of `variables`, and what ranks need to find the MPI
+    setting: Setting | None = None  # None: the plain arm
 
     @property
     def rows(self) -> tuple[EnvRow, ...]:
-        """What forces the transport, then `environment`. The last row of a name holds."""
-        return (*(self.transport.env if self.transport else ()), *self.environment)
+        """What forces the transport, then `environment`, then the setting's variables. The last row
+        of a name holds."""
+        forced = self.transport.env if self.transport else ()
+        return (*forced, *self.environment, *(self.setting.rows if self.setting else ()))
 
 
 @dataclass(frozen=True, slots=True)

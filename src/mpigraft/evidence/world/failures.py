@@ -172,7 +172,7 @@ def _loader_row(configuration: Configuration, process: Entered, path: str) -> Re
     """Return the row of the loader's search that leads to a library; None where the program does
     not name it, or nothing can be known of its image any more."""
     environment = {"LD_LIBRARY_PATH": process.search} if process.search else {}
-    environment |= {n: v for n, v in configuration.settings if n == "LD_PRELOAD"}
+    environment |= {n: v for n, v in configuration.variables if n == "LD_PRELOAD"}
     try:
         root = _root(configuration)
         rows = closure(process.program, environment=environment, root=root)

@@ -1,0 +1,110 @@
+"""Settings: named sets of variables, files and launcher options, each measured as its own arm.
+
+[setting.eager64]
+env = { UCX_RNDV_THRESH = "65536" }
+for = ["openmpi"]
+
+[setting.ring]
+env = { OMPI_MCA_coll_tuned_use_dynamic_rules = "1" }
+files = { OMPI_MCA_coll_tuned_dynamic_rules_filename = "ring.rules" }
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mpigraft.core.errors import UsageError
+from mpigraft.core.model import Family
+from mpigraft.core.text import did_you_mean
+from mpigraft.knowledge import find_launcher, transport_names
+from mpigraft.request.environment import ANOTHER_LAUNCH, ANOTHER_PLACE
+from mpigraft.request.named_tables import NamedTables, table_word
+from mpigraft.request.options import option, read_settings, settings_of
+
+LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PATH")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedSetting:
+    """A setting as a person gives it; what it applies to here, `selection` finds."""
+
+    env: tuple[str, ...] = option((), '{ UCX_RNDV_THRESH = "65536" }', read=read_settings)
+    unset: tuple[str, ...] = option((), '["UCX_TLS"]')  # variables that ranks must not have
+    files: tuple[str, ...] = option(  # VARIABLE=PATH of a file that each launch has a copy of
+        (), '{ OMPI_MCA_coll_tuned_dynamic_rules_filename = "ring.rules" }', read=read_settings
+    )
+    launcher: tuple[str, ...] = option((), '["--mca", "plm_rsh_num_concurrent", "64"]')
+    within: tuple[str, ...] = option(  # families and transports; empty: as its variables say
+        (), '["openmpi", "ucx"]', key="for"
+    )
+    name: str = option("", '"eager64"')
+
+    def __str__(self) -> str:
+        """Return what follows `--setting`."""
+        return table_word(self)
+
+    @property
+    def variables(self) -> tuple[tuple[str, str | None], ...]:
+        """Give sorted (name, value) pairs; None: not set."""
+        return tuple(sorted([*settings_of(self.env), *((name, None) for name in self.unset)]))
+
+    @property
+    def paths(self) -> tuple[tuple[str, str], ...]:
+        """Give sorted (variable, path) pairs of its files."""
+        return settings_of(self.files)
+
+    def relative_to(self, folder: Path) -> RequestedSetting:
+        """Return the same with the paths of its files made whole."""
+        whole = (f"{v}={(folder / Path(p).expanduser()).absolute()}" for v, p in self.paths)
+        return replace(self, files=tuple(whole))
+
+
+def _short(text: str) -> Mapping[str, Any]:
+    """Make a table of `A=1 B=2 -C`: variables that are set, and after a minus one that is not."""
+    words = shlex.split(text)
+    return {
+        "env": [word for word in words if not word.startswith("-")],
+        "unset": [word[1:] for word in words if word.startswith("-")],
+    }
+
+
+def _refuse(one: RequestedSetting, place: str) -> None:
+    """Raise UsageError, which names `place`, for a setting that cannot be measured anywhere."""
+    try:
+        variables, paths = one.variables, one.paths
+    except UsageError as error:
+        raise error.amended(message=f"{place}: {error.message}") from error
+    if not (variables or paths or one.launcher):
+        raise UsageError.of("setting-empty", place=place)
+    names = [*(name for name, _ in variables), *(name for name, _ in paths)]
+    for name in names:
+        if not name.isidentifier():
+            raise UsageError.of("setting-variable-name", place=place, name=name)
+        if names.count(name) > 1:
+            raise UsageError.of("setting-variable-twice", place=place, name=name)
+        if name in LOADER or ANOTHER_LAUNCH.match(name) or ANOTHER_PLACE.match(name):
+            raise UsageError.of("setting-other-mpi", place=place, name=name)
+    _refuse_launcher_words(one.launcher, place)
+    known = (*Family, *sorted({name for family in Family for name in transport_names(family)}))
+    for word in one.within:
+        if word.partition("@")[0] not in known:
+            near = did_you_mean(word, known)
+            raise UsageError.of("setting-for-unknown", place=place, word=word, near=near)
+
+
+def _refuse_launcher_words(words: tuple[str, ...], place: str) -> None:
+    """Refuse what decides where and how many ranks run, and with which variables: layouts do."""
+    if words and not words[0].startswith("-"):
+        raise UsageError.of("setting-launcher-words", place=place, word=words[0])
+    found = find_launcher("mpirun")
+    for word in words:
+        name = word.lstrip("-").partition("=")[0]
+        if word.startswith("-") and found and found[1].meaning(name):
+            raise UsageError.of("setting-launcher-words", place=place, word=word)
+
+
+SETTINGS = NamedTables("setting", RequestedSetting, _refuse, _short)
