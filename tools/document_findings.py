@@ -50,7 +50,6 @@ TITLES = {
     "run": "Running a job",
     "store": "The store",
     "trace": "Profiles and traces",
-    "tuning": "MPI's variables",
 }
 INTRO = """\
 # Errors and findings

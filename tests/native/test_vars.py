@@ -9,8 +9,8 @@ import pytest
 
 from mpigraft.core.model import Family
 from mpigraft.core.process.command import Completed, run_command
+from mpigraft.evidence.variables.listing import Listing, parse
 from mpigraft.native.programs import SPAWN, VARS
-from mpigraft.tuning.records import Listing, parse
 from tests.native.native_world import World, abi_of, compile_program, records
 
 pytestmark = pytest.mark.mpi

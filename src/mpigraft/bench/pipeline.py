@@ -52,6 +52,7 @@ from mpigraft.core.model import (
 )
 from mpigraft.evidence import (
     Fingerprint,
+    effect_findings,
     error_from_findings,
     evidence_of,
     make_starter,
@@ -123,6 +124,9 @@ def run_campaign(
 
         def judge(one: Configuration, layout: Layout) -> EvidenceRecord:
             evidence = evidence_of(one, layout, programs[one.key], run.start, nodes)
+            if effects := asked.effects.get(one.key):
+                noted = (*evidence.findings, *effect_findings(effects))
+                evidence = replace(evidence, settings=effects, findings=noted)
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
         refused = shards.refused_arms(made, here)

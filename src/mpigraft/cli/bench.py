@@ -192,6 +192,7 @@ def measure(store: Store, task: Task) -> str:
         plan_campaign,
         resume_campaign,
         run_campaign,
+        with_effects,
     )
     from mpigraft.cli.progress import Progress
     from mpigraft.evidence import launch_limits
@@ -217,6 +218,7 @@ def measure(store: Store, task: Task) -> str:
         campaign = resume_campaign(record.plan, machine, library_digests, nodes)
     else:
         campaign = plan_campaign(task.spec, machine, library_digests, nodes, task.repeats)
+    campaign = with_effects(campaign, machine)
     limits = (
         limit
         for one in campaign.configurations

@@ -20,7 +20,7 @@ from mpigraft.cli.common import console
 from mpigraft.core import env
 from mpigraft.core.model import Configuration, Evidence, Layout, Level, Look, ProofStatus
 from mpigraft.core.numbers import counted, duration
-from mpigraft.report import Provisional, lanes
+from mpigraft.report import Provisional, effects_text, lanes
 
 
 class Bar(rich.progress.Progress):
@@ -74,9 +74,10 @@ class Progress:
     def proved(self, configuration: Configuration, layout: Layout, evidence: Evidence) -> None:
         proven = any(one.standing is ProofStatus.PROVEN for one in evidence.proof)
         mark = "FAILED" if not evidence.ok else "proven" if proven else "nothing to prove"
-        self._say(
-            f"  {mark}: {configuration.id} {layout.key}: {lanes(evidence.ran) or 'nothing ran'}"
-        )
+        ran = lanes(evidence.ran) or "nothing ran"
+        effects = effects_text(evidence)
+        setting = f"; setting: {effects}" if effects else ""
+        self._say(f"  {mark}: {configuration.id} {layout.key}: {ran}{setting}")
         for finding in evidence.findings:
             if finding.level is Level.ERROR:
                 self._say(f"    {finding.code}: {finding.message}")

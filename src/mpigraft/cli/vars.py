@@ -21,7 +21,7 @@ from mpigraft.request import Asked, CampaignSpec, RunSpec
 
 if TYPE_CHECKING:
     from mpigraft.core.model import Machine, MpiInstall
-    from mpigraft.tuning import Answer, VariableEntry
+    from mpigraft.evidence import Answer, VariableEntry
 
 BUILD = "prebuilt: use the program of this package; mpicc: build it here."
 WORKERS = 4  # an MPI that starts waits more than it computes
@@ -133,8 +133,8 @@ def _pair(machine: Machine, pair: tuple[str, str], spec: RunSpec, build: str) ->
 
 
 def _answer(machine: Machine, mpi: MpiInstall, spec: RunSpec, build: str) -> Answer:
+    from mpigraft.evidence import answer_variables, variable_asker, variable_rows
     from mpigraft.native import VARS, choose_tool
-    from mpigraft.tuning import answer_variables, variable_asker, variable_rows
 
     rows, dropped = variable_rows(mpi, machine, spec, os.environ)
     program = choose_tool(VARS, mpi, machine.cpu.architecture, build)

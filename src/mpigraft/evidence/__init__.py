@@ -34,6 +34,16 @@ if TYPE_CHECKING:
     from mpigraft.evidence.runner import preloadable_natives as preloadable_natives
     from mpigraft.evidence.runner import records_folder as records_folder
     from mpigraft.evidence.runner import refused_evidence as refused_evidence
+    from mpigraft.evidence.variables.effects import effect_findings as effect_findings
+    from mpigraft.evidence.variables.effects import refuse_unknown_names as refuse_unknown_names
+    from mpigraft.evidence.variables.effects import setting_effects as setting_effects
+    from mpigraft.evidence.variables.listing import Value as Value
+    from mpigraft.evidence.variables.listing import Variable as Variable
+    from mpigraft.evidence.variables.query import Answer as Answer
+    from mpigraft.evidence.variables.query import VariableEntry as VariableEntry
+    from mpigraft.evidence.variables.query import answer_variables as answer_variables
+    from mpigraft.evidence.variables.query import variable_asker as variable_asker
+    from mpigraft.evidence.variables.query import variable_rows as variable_rows
     from mpigraft.evidence.wireup import WORLD_CODES as WORLD_CODES
     from mpigraft.evidence.wireup import verify_wireup as verify_wireup
     from mpigraft.evidence.world.bindings import BINDING_CODES as BINDING_CODES

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from mpigraft.report.variables import variable_differences as variable_differences
     from mpigraft.report.variables import variable_summary as variable_summary
     from mpigraft.report.variables import variables_document as variables_document
+    from mpigraft.report.wording.words import effects_text as effects_text
     from mpigraft.report.wording.words import lanes as lanes
 else:
     __getattr__ = exports(__name__)

@@ -20,6 +20,7 @@ from mpigraft.core.model import (
     Level,
     Origin,
     Proof,
+    SettingState,
     layout_order,
 )
 from mpigraft.core.serialize import map_leaves, parse_object, plain, row_of
@@ -71,6 +72,14 @@ class WireRow(TypedDict):
     own: int | None  # sent by the ranks' own TCP connections; null: not known
 
 
+class SettingRow(TypedDict):
+    """A variable of a setting, and how far it is shown to be in effect."""
+
+    variable: str
+    state: SettingState
+    sign: str  # what the MPI or its library says
+
+
 class ConditionsSummary(TypedDict):
     """Under what launches were measured: lowest and highest."""
 
@@ -96,6 +105,7 @@ class ConfigurationSummary(TypedDict):
     proven: bool  # the evidence of every layout says that the requested transport ran
     proof: list[ProofKeys]
     wire: list[WireRow]
+    settings: list[SettingRow]  # of the setting that it was measured with
     launches: dict[LaunchState, int]  # how many ended in which state
     conditions: ConditionsSummary | None  # of its launches; null: nothing is known
     findings: list[FindingKeys]  # of evidence and launches, each once, worst first
@@ -206,6 +216,10 @@ def _configuration(
             )
             for e in evidence
             for interface, sent in e.evidence.wire
+        ],
+        settings=[
+            row_of(SettingRow, one)
+            for one in dict.fromkeys(one for e in evidence for one in e.evidence.settings)
         ],
         launches=dict(sorted(states.items())),
         conditions=_conditions(launches),

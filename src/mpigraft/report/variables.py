@@ -11,7 +11,7 @@ from mpigraft.core.text import fold, labelled
 if TYPE_CHECKING:
     from mpigraft.core.model import Finding
     from mpigraft.core.serialize import Keys
-    from mpigraft.tuning import Answer, Value, Variable, VariableEntry
+    from mpigraft.evidence import Answer, Value, Variable, VariableEntry
 
     VariableKeys = Annotated[
         dict[str, Any],

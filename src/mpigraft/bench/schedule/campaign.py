@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mpigraft import __version__
@@ -40,6 +40,7 @@ from mpigraft.core.model import (
     Machine,
     MpiInstall,
     Origin,
+    SettingEffect,
 )
 from mpigraft.core.serialize import canonical
 from mpigraft.discovery import module_mpis, with_places
@@ -74,6 +75,8 @@ class Campaign:
     skipped: tuple[tuple[str, str], ...] = ()  # (configuration id, why it is not here)
     repeats: str = ""  # id of the campaign that it repeats
     starts: tuple[Start, ...] = ()  # of benchmarks with programs of their own
+    # What the MPIs say of the variables of settings, by the configuration's key; empty: not asked.
+    effects: Mapping[str, tuple[SettingEffect, ...]] = field(default_factory=dict)
 
     @property
     def native(self) -> tuple[Benchmark, ...]:

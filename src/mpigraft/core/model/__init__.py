@@ -111,6 +111,8 @@ if TYPE_CHECKING:
     from mpigraft.core.model.records import Proof as Proof
     from mpigraft.core.model.records import RankRecord as RankRecord
     from mpigraft.core.model.records import SeriesKey as SeriesKey
+    from mpigraft.core.model.records import SettingEffect as SettingEffect
+    from mpigraft.core.model.records import SettingState as SettingState
     from mpigraft.core.model.records import ValueRow as ValueRow
     from mpigraft.core.model.vocabulary import Abi as Abi
     from mpigraft.core.model.vocabulary import EnvRow as EnvRow

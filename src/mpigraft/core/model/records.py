@@ -56,6 +56,27 @@ class Proof:
     says: str = ""  # what that line says, as a clause
 
 
+class SettingState(StrEnum):
+    """How far it is shown that a variable of a setting reached the library that it is for."""
+
+    IN_EFFECT = "in effect"  # the library holds the value
+    READ = "read"  # the library names the variable; what it does with it is not visible
+    UNKNOWN = "unknown to this version"
+    OVERRIDDEN = "overridden"  # by a configuration file
+    REFUSED = "not taken"  # the library reports another value, or that it cannot read this one
+    NOT_KNOWN = "not known"  # nothing says so
+
+
+@dataclass(frozen=True, slots=True)
+class SettingEffect:
+    """One variable of a setting, and by which sign its state is known."""
+
+    variable: str
+    state: SettingState
+    sign: str = ""  # a line of the library, or a variable of MPI_T with its value
+    near: str = ""  # of a name that is unknown, the nearest one that is not
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What was asked, what ran, and how that is known."""
@@ -72,6 +93,7 @@ class Evidence:
     payload: int = 0  # bytes that all ranks sent in that probe; 0: not known
     # (interface, bytes) that the ranks' own TCP connections sent in it; None: not known
     own: tuple[tuple[str, int], ...] | None = None
+    settings: tuple[SettingEffect, ...] = ()  # of the configuration's setting
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,6 +182,18 @@ def _evidence(record: EvidenceRecord) -> Html:
     says.append(table(f"Proof on layout {record.layout}", heads, rows, class_="plain"))
     if idle:
         says.append(el("p", f"{ProofStatus.NOT_EXERCISED}: {', '.join(idle)}", class_="key"))
+    if shown.settings:
+        effects = [
+            el(
+                "tr",
+                el("th", foreign(one.variable), scope="row"),
+                el("td", str(one.state)),
+                el("td", el("code", foreign(one.sign))),
+            )
+            for one in shown.settings
+        ]
+        columns = ("variable", "state", "sign")
+        says.append(table("Variables of its setting", columns, effects, class_="plain"))
     if shown.findings:
         says.append(findings(shown.findings))
     if shown.ranks:

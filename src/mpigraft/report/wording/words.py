@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from mpigraft.analysis import reason_of, size_bound
@@ -14,6 +15,7 @@ from mpigraft.core.model import (
     Evidence,
     Proof,
     ProofStatus,
+    SettingState,
     Verdict,
     common_sizes,
 )
@@ -46,6 +48,12 @@ STATUS_SIGNS = {
 
 OTHER_LANE = ("lane-other", "lane-beside")  # stores of before have the second
 UNREQUESTED = "other than requested"  # proven, but of a lane that the transport did not ask for
+
+
+def effects_text(evidence: Evidence) -> str:
+    """Say which variables of a setting are in effect: `2 in effect, 1 read`; empty without one."""
+    states = Counter(one.state for one in evidence.settings)
+    return ", ".join(f"{states[state]} {state}" for state in SettingState if states[state])
 
 
 def is_unrequested(evidence: Evidence, proof: Proof) -> bool:

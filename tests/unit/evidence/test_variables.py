@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpigraft.tuning.records import Variable, parse
+from mpigraft.evidence.variables.listing import Variable, parse
 from tests.builders.variables import TRUTH, control, listed, performance
 
 TEXT = st.text(max_size=20)

@@ -17,11 +17,11 @@ from mpigraft.cli import vars as command
 from mpigraft.core.errors import LaunchFailed, MissingError, UsageError
 from mpigraft.core.model import EnvRow, Level, MpiInstall, Scope
 from mpigraft.discovery import inventory
+from mpigraft.evidence.variables import query
+from mpigraft.evidence.variables.query import Answer, Assignment, VariableEntry
 from mpigraft.native import programs
 from mpigraft.report import variable_summary
 from mpigraft.request import RunSpec
-from mpigraft.tuning import mpi_t
-from mpigraft.tuning.mpi_t import Answer, Setting, VariableEntry
 from tests.builders.configuration import a_machine, a_transport, an_mpi
 from tests.builders.messages import matches, shows
 from tests.builders.variables import TRUTH, Tell, asker, control, ended, listed, performance
@@ -38,12 +38,12 @@ def row(word: str, source: str = "--env") -> EnvRow:
 
 
 def answer(mpi: MpiInstall, tell: Tell, *rows: EnvRow) -> dict[str, VariableEntry]:
-    found = mpi_t.answer_variables(mpi, rows, asker(tell))
+    found = query.answer_variables(mpi, rows, asker(tell))
     return {entry.variable.name: entry for entry in found.entries}
 
 
 def codes(mpi: MpiInstall, tell: Tell, *rows: EnvRow) -> list[str]:
-    return [finding.code for finding in mpi_t.answer_variables(mpi, rows, asker(tell)).findings]
+    return [finding.code for finding in query.answer_variables(mpi, rows, asker(tell)).findings]
 
 
 def openmpi(environment: dict[str, str], initialised: bool) -> bytes:
@@ -75,8 +75,8 @@ def test_what_was_set_and_by_whom() -> None:
     rows = (row("OMPI_MCA_btl=self,sm", "transport ob1-sm"), row("OMPI_MCA_btl_sm_eager_limit=9"))
     found = answer(OPENMPI, openmpi, *rows)
     assert (found["btl"].value, found["btl"].default) == ("self,sm", "")
-    assert found["btl"].set_by == (Setting("self,sm", "transport ob1-sm"),)
-    assert found["btl_sm_eager_limit"].set_by == (Setting("9", "--env"),)
+    assert found["btl"].set_by == (Assignment("self,sm", "transport ob1-sm"),)
+    assert found["btl_sm_eager_limit"].set_by == (Assignment("9", "--env"),)
     synonym = found["btl_vader_eager_limit"]
     assert (synonym.differs, synonym.value, synonym.set_by) == (True, 9, ())
 
@@ -91,7 +91,7 @@ def test_what_a_module_sets_is_no_default() -> None:
         return listed(control("MPIR_CVAR_EAGER", int(environment.get("MPICH_EAGER", 1))))
 
     entry = answer(loaded, tell)["MPIR_CVAR_EAGER"]
-    assert (entry.value, entry.default, entry.set_by) == (9, 1, (Setting("9", "module"),))
+    assert (entry.value, entry.default, entry.set_by) == (9, 1, (Assignment("9", "module"),))
 
 
 def test_parameter_files_are_named(tmp_path: Path) -> None:
@@ -112,12 +112,16 @@ def test_parameter_files_are_named(tmp_path: Path) -> None:
 
     found = answer(OPENMPI, tell)
     assert found["btl"].differs
-    assert found["btl"].set_by == (Setting("^openib", str(usual)),)
-    assert found["pml"].set_by == (Setting("", str(usual)),)
+    assert found["btl"].set_by == (Assignment("^openib", str(usual)),)
+    assert found["pml"].set_by == (Assignment("", str(usual)),)
     assert not found["mca_base_param_files"].differs
     assert found["mca_base_param_files"].default == found["mca_base_param_files"].value
     mtl = found["mtl"]  # cannot be left out, so its default is not known
-    assert (mtl.default, mtl.differs, mtl.set_by) == (None, False, (Setting("psm2", str(forced)),))
+    assert (mtl.default, mtl.differs, mtl.set_by) == (
+        None,
+        False,
+        (Assignment("psm2", str(forced)),),
+    )
 
 
 def test_what_is_never_set_differs_from_nothing() -> None:
@@ -152,7 +156,7 @@ def test_an_mpi_that_does_not_start_alone_still_tells() -> None:
     def tell(environment: dict[str, str], initialised: bool) -> bytes:
         return b"" if initialised and environment else listed(control("btl", 1))
 
-    found = mpi_t.answer_variables(OPENMPI, (row("OMPI_MCA_btl=1"),), asker(tell))
+    found = query.answer_variables(OPENMPI, (row("OMPI_MCA_btl=1"),), asker(tell))
     assert [f.code for f in found.findings] == ["no-init"]
     assert found.entries[0].listed == ("before",)
 
@@ -162,7 +166,7 @@ def test_an_mpi_that_tells_nothing_is_an_error() -> None:
         return ended(b"", 127, b"---\nlibmpi.so.40: cannot open shared object file\n")
 
     with pytest.raises(LaunchFailed, match=r"variables of openmpi@5.0.11 cannot be read") as caught:
-        mpi_t.answer_variables(OPENMPI, (), ask)
+        query.answer_variables(OPENMPI, (), ask)
     assert matches(caught.value, "variables-unreadable", output="libmpi.so.40")
 
 
@@ -170,10 +174,10 @@ def test_an_mpi_that_tells_nothing_is_an_error() -> None:
 
 
 def test_a_name_that_no_variable_has() -> None:
-    assert codes(OPENMPI, openmpi, row("OMPI_MCA_btl_smm=1")) == ["setting-unknown"]
+    assert codes(OPENMPI, openmpi, row("OMPI_MCA_btl_smm=1")) == ["variable-unknown"]
     rows = (row("OMPI_MCA_laet=1"),)
-    (misspelt,) = mpi_t.answer_variables(OPENMPI, rows, asker(openmpi)).findings
-    assert matches(misspelt, "setting-unknown", near="did you mean OMPI_MCA_late")
+    (misspelt,) = query.answer_variables(OPENMPI, rows, asker(openmpi)).findings
+    assert matches(misspelt, "variable-unknown", near="did you mean OMPI_MCA_late")
     assert codes(OPENMPI, openmpi, row("FI_PROVIDER=tcp")) == []  # of another library
 
 
@@ -181,7 +185,7 @@ def test_a_value_that_was_not_taken() -> None:
     def deaf(environment: dict[str, str], initialised: bool) -> bytes:
         return listed(control("btl", 4), control("show", 0, choices=TRUTH))
 
-    assert codes(OPENMPI, deaf, row("OMPI_MCA_btl=many")) == ["setting-not-seen"]
+    assert codes(OPENMPI, deaf, row("OMPI_MCA_btl=many")) == ["variable-not-taken"]
     assert codes(OPENMPI, deaf, row("OMPI_MCA_btl=4")) == []
     assert codes(OPENMPI, deaf, row("OMPI_MCA_show=false")) == []
 
@@ -191,10 +195,10 @@ def test_texts_of_mpich_are_defaults_whatever_is_set() -> None:
         return listed(control("MPIR_CVAR_CH4_NETMOD", ""), control("MPIR_CVAR_LIMIT", 1))
 
     rows = (row("MPIR_CVAR_CH4_NETMOD=ofi", "transport ofi"),)
-    found = mpi_t.answer_variables(MPICH, rows, asker(tell))
+    found = query.answer_variables(MPICH, rows, asker(tell))
     (finding,) = found.findings
     assert (finding.code, finding.level) == ("text-untold", Level.INFO)
-    assert found.entries[0].set_by == (Setting("ofi", "transport ofi"),)
+    assert found.entries[0].set_by == (Assignment("ofi", "transport ofi"),)
 
 
 @pytest.mark.parametrize(
@@ -210,29 +214,29 @@ def test_every_name_of_a_variable_is_known(mpi: MpiInstall, name: str) -> None:
         return listed(control("MPIR_CVAR_LIMIT", value, text="x @Alias:# I_MPI_ADJUST_LIMIT @Y"))
 
     entry = answer(mpi, tell, row(f"{name}=5"))["MPIR_CVAR_LIMIT"]
-    assert (entry.value, entry.default, entry.set_by) == (5, 1, (Setting("5", "--env"),))
+    assert (entry.value, entry.default, entry.set_by) == (5, 1, (Assignment("5", "--env"),))
 
 
 def test_fatal_variables_are_summarised() -> None:
     def tell(environment: dict[str, str], initialised: bool) -> bytes:
         return listed(*(control(f"v{n}", None, fatal=True) for n in range(9)))
 
-    (finding,) = mpi_t.answer_variables(OPENMPI, (), asker(tell)).findings
+    (finding,) = query.answer_variables(OPENMPI, (), asker(tell)).findings
     assert matches(finding, "variable-fatal", variables=("v3", 5))
 
 
 def test_settings_come_in_the_order_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mpi_t, "resolve_transport", lambda name, *_: a_transport(name))
+    monkeypatch.setattr(query, "resolve_transport", lambda name, *_: a_transport(name))
     environ = {"OMPI_MCA_coll": "^han", "OMPI_MCA_pml": "ucx", "HOME": "/home", "FI_TOKEN": "x"}
     spec = RunSpec(transport="ob1-sm", settings=("A=1=2",))
-    rows, dropped = mpi_t.variable_rows(OPENMPI, a_machine(OPENMPI), spec, environ)
+    rows, dropped = query.variable_rows(OPENMPI, a_machine(OPENMPI), spec, environ)
     names = [(r.name, r.value) for r in rows]
     assert names == [("OMPI_MCA_coll", "^han"), ("ASKED", "ob1-sm"), ("A", "1=2")]
     assert [r.source.split()[0] for r in rows] == ["environment", "transport", "--env"]
     assert [f.code for f in dropped] == ["environment-dropped"]
     assert "OMPI_MCA_pml" in dropped[0].message
     with pytest.raises(UsageError, match="NAME=VALUE"):
-        mpi_t.variable_rows(OPENMPI, a_machine(OPENMPI), RunSpec(settings=("A",)), environ)
+        query.variable_rows(OPENMPI, a_machine(OPENMPI), RunSpec(settings=("A",)), environ)
 
 
 # ------------------------------------------------------------------ the command
@@ -251,7 +255,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
     tells: dict[str, Tell] = {OPENMPI.id: openmpi, older.id: other}
     monkeypatch.setattr(inventory, "discover_machine", lambda: a_machine(OPENMPI, older))
     monkeypatch.setattr(programs, "choose_tool", lambda *_: Path("mpigraft-vars"))
-    monkeypatch.setattr(mpi_t, "variable_asker", lambda _, mpi, __: asker(tells[mpi.id]))
+    monkeypatch.setattr(query, "variable_asker", lambda _, mpi, __: asker(tells[mpi.id]))
     for name in ("OMPI_MCA_btl", "OMPI_ALLOW_RUN_AS_ROOT"):
         monkeypatch.delenv(name, raising=False)
 

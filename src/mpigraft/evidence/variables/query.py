@@ -18,9 +18,9 @@ from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.model import EnvRow, Family, Finding, Machine, MpiInstall, Scope
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.text import did_you_mean, join_some
+from mpigraft.evidence.variables.listing import Key, Listing, Value, Variable, parse
 from mpigraft.knowledge import Facts, Spawn, resolve_transport, spawns_of_mpi
 from mpigraft.request import ANOTHER_PLACE, STEERING, RunSpec, filter_environment, settings_of
-from mpigraft.tuning.records import Key, Listing, Value, Variable, parse
 
 LIMIT_S = 60.0
 REPEATS = 3  # of a list with a difference that nobody made
@@ -48,7 +48,7 @@ TRUTH = ((0, "false"), (1, "true"))
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Assignment:
     """What somebody set a variable to."""
 
     value: str
@@ -65,7 +65,7 @@ class VariableEntry:
     after: Value  # after MPI_Init
     listed: tuple[str, ...]  # before, after: where it is listed, MPI_Init being the middle
     differs: bool  # from its default
-    set_by: tuple[Setting, ...]  # whoever names it, in the order in which they were found
+    set_by: tuple[Assignment, ...]  # whoever names it, in the order in which they were found
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _error_output(done: Completed) -> str:
 
 
 def _entries(
-    given: _Reading, default: _Reading, setters: Mapping[str, tuple[Setting, ...]]
+    given: _Reading, default: _Reading, setters: Mapping[str, tuple[Assignment, ...]]
 ) -> tuple[VariableEntry, ...]:
     before = given.before.by_key()
     after = given.after.by_key() if given.after else {}
@@ -253,26 +253,26 @@ def _settled(
 
 def _setters(
     mpi: MpiInstall, rows: Iterable[EnvRow], listing: Listing
-) -> dict[str, tuple[Setting, ...]]:
+) -> dict[str, tuple[Assignment, ...]]:
     """Return who names each variable: the parameter files that this MPI says it reads, then
     rows."""
-    settings: dict[str, list[Setting]] = {}
-    known = _known(mpi, listing.variables)
+    settings: dict[str, list[Assignment]] = {}
+    known = environment_names(mpi, listing.variables)
     for path in (*_files(listing, PARAMETERS), *_files(listing, OVERRIDES)):
         for variable, value in _named_in(Path(path)):
-            settings.setdefault(variable, []).append(Setting(value, path))
+            settings.setdefault(variable, []).append(Assignment(value, path))
     for row in rows:
         for variable in known.get(row.name, ()):
             if row.value is not None:
-                settings.setdefault(variable, []).append(Setting(row.value, row.source))
+                settings.setdefault(variable, []).append(Assignment(row.value, row.source))
     return {name: tuple(dict.fromkeys(setters)) for name, setters in settings.items()}
 
 
-def _known(mpi: MpiInstall, variables: Iterable[Variable]) -> dict[str, tuple[str, ...]]:
+def environment_names(mpi: MpiInstall, variables: Iterable[Variable]) -> dict[str, tuple[str, ...]]:
     """Return variables by the names that the environment has for them."""
     names: dict[str, list[str]] = {}
     for variable in variables:
-        for begins, prefix in _beginnings(mpi.family):
+        for begins, prefix in beginnings_of(mpi.family):
             if variable.kind == "control" and variable.name.startswith(prefix):
                 name = begins + variable.name.removeprefix(prefix)
                 names.setdefault(name, []).append(variable.name)
@@ -281,7 +281,7 @@ def _known(mpi: MpiInstall, variables: Iterable[Variable]) -> dict[str, tuple[st
     return {name: tuple(variables) for name, variables in names.items()}
 
 
-def _beginnings(family: Family) -> tuple[tuple[str, str], ...]:
+def beginnings_of(family: Family) -> tuple[tuple[str, str], ...]:
     return (
         BEGINNINGS.get(family, ()) if family in OPEN else (*BEGINNINGS.get(family, ()), *OF_MPICH)
     )
@@ -308,9 +308,9 @@ def _ignored(
     mpi: MpiInstall, rows: Iterable[EnvRow], entries: tuple[VariableEntry, ...]
 ) -> list[Finding]:
     """Report settings that look like variables of this MPI, and that none of them took."""
-    known = _known(mpi, [e.variable for e in entries])
+    known = environment_names(mpi, [e.variable for e in entries])
     by_name = {e.variable.name: e for e in entries}
-    beginnings = tuple(begins for begins, _ in _beginnings(mpi.family))
+    beginnings = tuple(begins for begins, _ in beginnings_of(mpi.family))
     findings = []
     for row in {row.name: row for row in rows if row.value is not None}.values():
         if not row.name.startswith(beginnings):
@@ -320,35 +320,35 @@ def _ignored(
         if not ours:
             near = did_you_mean(name, known)
             what = Finding.of(
-                "setting-unknown", name=name, value=value, source=source, id=mpi.id, near=near
+                "variable-unknown", name=name, value=value, source=source, id=mpi.id, near=near
             )
             findings.append(what)
-        elif not any(_took(mpi, entry, row) for entry in ours):
+        elif not any(is_taken(mpi, entry, row) for entry in ours):
             word = ours[0].variable.word(ours[0].value)
             what = Finding.of(
-                "setting-not-seen", name=name, value=value, source=source, id=mpi.id, word=word
+                "variable-not-taken", name=name, value=value, source=source, id=mpi.id, word=word
             )
             findings.append(what)
     return findings
 
 
-def _reports_default(mpi: MpiInstall, variable: Variable) -> bool:
+def reports_default(mpi: MpiInstall, variable: Variable) -> bool:
     """Return whether the MPI reports the default even if another is set: MPICH and its kin do so
     for texts; seen with MPICH 4.0.2 and 5.0.2, Intel MPI 2021.18."""
     return mpi.family not in OPEN and variable.type == "text"
 
 
-def _took(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
+def is_taken(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
     """Return whether a value shows that the row was read, or cannot show it; also where the row
     says what was the default, in one of the ways that a user may write it."""
     value, variable = entry.value, entry.variable
     words = {str(value), variable.word(value), *(w for n, w in variable.choices if n == value)}
-    return entry.differs or row.value in words or _reports_default(mpi, variable)
+    return entry.differs or row.value in words or reports_default(mpi, variable)
 
 
 def _odd(mpi: MpiInstall, entries: tuple[VariableEntry, ...]) -> Iterator[Finding]:
     if names := [e.variable.name for e in entries if e.variable.fatal]:
         yield Finding.of("variable-fatal", variables=join_some(names, NAMED, ", "))
-    unread = [e.variable.name for e in entries if e.set_by and _reports_default(mpi, e.variable)]
+    unread = [e.variable.name for e in entries if e.set_by and reports_default(mpi, e.variable)]
     if unread:
         yield Finding.of("text-untold", id=mpi.id, variables=join_some(unread, NAMED, ", "))

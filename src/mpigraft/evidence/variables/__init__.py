@@ -1,0 +1,1 @@
+"""The variables of an MPI, as it lists them itself."""
