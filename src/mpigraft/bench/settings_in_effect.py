@@ -10,23 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from mpigraft.bench.schedule.campaign import Campaign
-from mpigraft.core.model import Configuration, Machine, SettingEffect
+from mpigraft.core.model import Configuration, SettingEffect
 from mpigraft.evidence import refuse_unknown_names, setting_effects
-from mpigraft.native import VARS, choose_tool
 
 WORKERS = 4  # an MPI that starts waits more than it computes
 
 
-def with_effects(campaign: Campaign, machine: Machine) -> Campaign:
+def with_effects(campaign: Campaign) -> Campaign:
     """Return the campaign with what its MPIs say of settings. Raises UsageError for a name that a
     version does not have, unless that is allowed."""
     arms = [one for one in campaign.configurations if one.setting is not None]
-    build, architecture = campaign.spec.native_build, machine.cpu.architecture
 
     def query(one: Configuration) -> tuple[SettingEffect, ...]:
-        assert one.mpi is not None
-        program = choose_tool(VARS, one.mpi, architecture, build)
-        return setting_effects(one, program, os.environ)
+        return setting_effects(one, os.environ, campaign.spec.native_build)
 
     with ThreadPoolExecutor(WORKERS) as pool:
         effects = dict(zip((one.key for one in arms), pool.map(query, arms), strict=True))

@@ -218,7 +218,7 @@ def measure(store: Store, task: Task) -> str:
         campaign = resume_campaign(record.plan, machine, library_digests, nodes)
     else:
         campaign = plan_campaign(task.spec, machine, library_digests, nodes, task.repeats)
-    campaign = with_effects(campaign, machine)
+    campaign = with_effects(campaign)
     limits = (
         limit
         for one in campaign.configurations

@@ -158,6 +158,7 @@ def prove_and_start(
         may_be_kept,
         proof_step,
         prove_job,
+        setting_findings,
         start_document,
         start_job,
         start_key,
@@ -166,11 +167,11 @@ def prove_and_start(
 
     environ = dict(os.environ)
     inputs = watched_files(planned)
-    unlike: list[Finding] = []
+    unlike: list[Finding] = [*setting_findings(planned)]
     if step := proof_step(planned):
         with console(stderr=True).status(step):
             proof = prove_job(planned)
-        unlike = [one for one in proof.findings if one.code == "node-unlike"]
+        unlike += [one for one in proof.findings if one.code == "node-unlike"]
     for one in unlike:
         tell_finding(one)
     words = sys.argv[2:] if sys.argv[1:2] == ["run"] else sys.argv[1:]

@@ -34,7 +34,8 @@ class NamedTables(Generic[Row]):
     key: str  # of a campaign file: app
     kind: type[Row]
     refuse: Callable[[Row, str], None]
-    short: Callable[[str], Mapping[str, Any] | None] = lambda _: None  # a table of NAME:TEXT's text
+    # A row of another word of the command line: NAME:TEXT; None: it is none.
+    short: Callable[[str, str], Row | None] = lambda _, __: None
 
     @property
     def options(self) -> Options:
@@ -67,9 +68,8 @@ class NamedTables(Generic[Row]):
             return self.row(value["name"], table, given.place)
         if not isinstance(value, str):
             raise given.unfit("NAME={KEY = VALUE, ...}")
-        name, colon, text = value.partition(":")
-        if colon and NAME.fullmatch(name) and (short := self.short(text)) is not None:
-            return self.row(name, short, f"{given.place} {name}")
+        if (short := self.short(value, given.place)) is not None:
+            return short
         name, _, text = value.partition("=")
         try:
             table = parse_toml(f"row = {text}")["row"]

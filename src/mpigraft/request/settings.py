@@ -12,7 +12,7 @@ files = { OMPI_MCA_coll_tuned_dynamic_rules_filename = "ring.rules" }
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,14 @@ from mpigraft.core.model import Family
 from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import find_launcher, transport_names
 from mpigraft.request.environment import ANOTHER_LAUNCH, ANOTHER_PLACE
-from mpigraft.request.named_tables import NamedTables, table_word
-from mpigraft.request.options import option, read_settings, settings_of
+from mpigraft.request.named_tables import NAME, NamedTables, table_word
+from mpigraft.request.options import (
+    line_of,
+    option,
+    parse_toml_file,
+    read_settings,
+    settings_of,
+)
 
 LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PATH")
 
@@ -42,10 +48,16 @@ class RequestedSetting:
         (), '["openmpi", "ucx"]', key="for"
     )
     name: str = option("", '"eager64"')
+    origin: Path | None = None  # the file that has it, where that is no campaign file
 
     def __str__(self) -> str:
         """Return what follows `--setting`."""
         return table_word(self)
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is the name of a setting that is elsewhere."""
+        return self == RequestedSetting(name=self.name)
 
     @property
     def variables(self) -> tuple[tuple[str, str | None], ...]:
@@ -63,13 +75,68 @@ class RequestedSetting:
         return replace(self, files=tuple(whole))
 
 
-def _short(text: str) -> Mapping[str, Any]:
-    """Make a table of `A=1 B=2 -C`: variables that are set, and after a minus one that is not."""
-    words = shlex.split(text)
-    return {
+def _short(word: str, place: str) -> RequestedSetting | None:
+    """Read `NAME:A=1 B=2 -C`, which sets two variables and unsets one; FILE.toml:NAME of a file
+    with [setting.NAME]; and NAME alone, which `named_setting` looks up in the site's profile."""
+    if NAME.fullmatch(word):
+        return RequestedSetting(name=word)
+    file, _, name = word.rpartition(":")
+    if file.endswith(".toml"):
+        return _of_file(Path(file), name)
+    name, colon, text = word.partition(":")
+    if not colon or not NAME.fullmatch(name):
+        return None
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError.of("value-invalid", place=f"{place} {name}", error=error) from None
+    table = {
         "env": [word for word in words if not word.startswith("-")],
         "unset": [word[1:] for word in words if word.startswith("-")],
     }
+    return SETTINGS.row(name, table, f"{place} {name}")
+
+
+def _of_file(path: Path, name: str) -> RequestedSetting:
+    """Read one setting of a TOML file. Raises UsageError with file and line."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError.of("file-unusable", path=path, reason=error.strerror) from error
+    table, text = parse_toml_file(data, path)
+    settings = settings_of_table(table, text, path)
+    found = named_setting(RequestedSetting(name=name), settings, str(path))
+    return replace(found, origin=path.absolute())
+
+
+def settings_of_table(
+    table: Mapping[str, Any], text: str, path: Path
+) -> tuple[RequestedSetting, ...]:
+    """Read [setting.NAME] of a file; paths are relative to its folder. Raises UsageError with file
+    and line."""
+    own = table.get("setting", {})
+    line = line_of("setting", text)
+    if not isinstance(own, dict):
+        raise UsageError.of("named-table-form", place=f"{path}:{line}", key="setting")
+    SETTINGS.refuse_lines(own, text, path, line)
+    folder = path.absolute().parent
+    rows = (SETTINGS.row(name, row, f"{path}:{line}") for name, row in own.items())
+    return tuple(row.relative_to(folder) for row in rows)
+
+
+def named_setting(
+    one: RequestedSetting, known: Sequence[RequestedSetting], source: str
+) -> RequestedSetting:
+    """Return the setting itself, or where it is a name alone, the one of that name. Raises
+    UsageError for a name that `source` does not have."""
+    if not one.is_name:
+        return one
+    found = {each.name: each for each in known}
+    if one.name not in found:
+        near = did_you_mean(one.name, found)
+        names = ", ".join(found) or "none"
+        raise UsageError.of("setting-missing", name=one.name, source=source, near=near, names=names)
+    return found[one.name]
 
 
 def _refuse(one: RequestedSetting, place: str) -> None:
@@ -107,4 +174,4 @@ def _refuse_launcher_words(words: tuple[str, ...], place: str) -> None:
             raise UsageError.of("setting-launcher-words", place=place, word=word)
 
 
-SETTINGS = NamedTables("setting", RequestedSetting, _refuse, _short)
+SETTINGS: NamedTables[RequestedSetting] = NamedTables("setting", RequestedSetting, _refuse, _short)

@@ -14,6 +14,9 @@ of that its users may change.
     [images]
     gromacs = "/apps/gromacs.sif"
 
+    [setting.eager64]
+    env = { UCX_RNDV_THRESH = "65536" }
+
     [policy]
     fixed = ["mpi", "transport"]
 
@@ -24,7 +27,7 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,7 @@ from mpigraft.request.options import (
     read_option,
     with_options,
 )
+from mpigraft.request.settings import RequestedSetting, named_setting, settings_of_table
 from mpigraft.request.spec import CampaignSpec
 
 PLACE = Path("/etc/mpigraft/site.toml")
@@ -51,7 +55,7 @@ VARIABLE = "MPIGRAFT_SITE"
 ALIAS = re.compile(r"[A-Za-z0-9][\w.+-]*")  # what `--image` takes for neither a path nor a name
 SCHEME = re.compile(r"[a-z][a-z-]+:\S")  # docker://..., podman:NAME
 NOTHING = RunSpec()
-TABLES = ("run", "bench", "images", "policy")
+TABLES = ("run", "bench", "images", "policy", "setting")
 
 
 RUN = {key: one for key, one in options_of(RunSpec).items() if one.rules.site}
@@ -76,12 +80,18 @@ class Site:
     # What campaigns use that name no build.
     osu: tuple[str, ...] = ()
     imb: tuple[str, ...] = ()
+    settings: tuple[RequestedSetting, ...] = ()  # of [setting.NAME]
+
+    def named_settings(self, requested: Sequence[RequestedSetting]) -> tuple[RequestedSetting, ...]:
+        """Return settings with those that are a name alone looked up here. Raises UsageError."""
+        return tuple(named_setting(one, self.settings, str(self.path)) for one in requested)
 
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
         """Return the same campaign with the site's builds of suites where it names none; in a
         container, with the site's engine, and its options of engines and those of its binds that
         are here, which come before the campaign's own."""
-        spec = replace(spec, osu=spec.osu or self.osu, imb=spec.imb or self.imb)
+        named = self.named_settings(spec.setting)
+        spec = replace(spec, osu=spec.osu or self.osu, imb=spec.imb or self.imb, setting=named)
         if not spec.image:
             return spec
         own = {"engine": spec.engine, "engine_option": spec.engine_options, "bind": spec.bind}
@@ -132,6 +142,10 @@ class Site:
             sources[key] = f"{own[key]}, {COMMAND_LINE}" if both else COMMAND_LINE
         sources |= dict.fromkeys(sorted(given - RUN.keys()), COMMAND_LINE)
         mpis = () if "mpi" in given else self.run.mpis  # a user's choice goes over a site's list
+        requested = read_option(
+            options_of(RunSpec), "setting", list(asked.value.setting), COMMAND_LINE
+        )
+        changes["setting"] = self.named_settings(requested)
         spec = with_options(asked.value, changes)
         return replace(spec, mpis=mpis, optional=self.run.binds, sources=tuple(sources.items()))
 
@@ -222,7 +236,10 @@ def _site(path: Path, table: Mapping[str, Any], text: str) -> Site:
     fixed: tuple[str, ...] = ()
     for key, value in table.get("policy", {}).items():
         fixed = _fixed(key, value, f"{path}:{line_of(key, text, 'policy', begins['policy'])}")
-    return Site(path, run, tuple(lines.items()), fixed, tuple(images.items()), **builds)
+    settings = settings_of_table(table, text, path)
+    return Site(
+        path, run, tuple(lines.items()), fixed, tuple(images.items()), settings=settings, **builds
+    )
 
 
 def _place(path: Path, text: str, name: str, key: str, begins: Mapping[str, int]) -> str:

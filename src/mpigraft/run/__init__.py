@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mpigraft.run.plan import unknown_parts as unknown_parts
     from mpigraft.run.proof import proof_step as proof_step
     from mpigraft.run.proof import prove_job as prove_job
+    from mpigraft.run.proof import setting_findings as setting_findings
     from mpigraft.run.script import job_script as job_script
     from mpigraft.run.transport_proofs import ProofOutcome as ProofOutcome
     from mpigraft.run.transport_proofs import TransportProof as TransportProof

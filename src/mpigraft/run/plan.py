@@ -82,6 +82,7 @@ from mpigraft.selection import (
     mpi_for_programs,
     select_mpis,
     suggest_mpis,
+    with_setting,
 )
 
 NO_LIMIT_S = 1e9  # what the guard takes at most: 31 years
@@ -324,6 +325,7 @@ def decision_lines(job: Job) -> Iterator[DecisionLine]:
     if spec.stdin != "0":
         yield DecisionLine("stdin", STDIN[spec.stdin], "command line")
     yield from (DecisionLine("set", word, spec.source("env")) for word in spec.settings)
+    yield from (DecisionLine("setting", str(one), "command line") for one in spec.setting)
     yield from (DecisionLine("dropped", " ".join(names), why) for why, names in job.passed.why())
     yield from (DecisionLine("passed on", word, "environment") for word in job.passed.settings)
 
@@ -381,7 +383,8 @@ def _configuration(
 ) -> Configuration:
     """Make the configuration. What the user's environment says is set first, so that --env wins."""
     user = UserChoice(settings_of((*passed.settings, *spec.settings)))
-    return make_configuration(choice, Facts.of(machine, nodes), spec.transport, user, by)
+    plain = make_configuration(choice, Facts.of(machine, nodes), spec.transport, user, by)
+    return with_setting(spec.setting, plain)
 
 
 def prepare_job(job: Job, witness: Path, stdin: str = "") -> Launch:

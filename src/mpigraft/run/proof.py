@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,15 @@ from mpigraft.core.model import Evidence, Finding, Layout, Level
 from mpigraft.evidence import (
     WORLD_CODES,
     Surroundings,
+    effect_findings,
     error_from_findings,
     evidence_of,
     explain_start,
     make_starter,
     outlives_job,
+    refuse_unknown_names,
     refused_evidence,
+    setting_effects,
     verify_wireup,
 )
 from mpigraft.run.plan import Job
@@ -65,6 +69,17 @@ def prove_job(job: Job) -> Evidence:
         raise refused_evidence(one, evidence)
     before = (f for f in evidence.findings if f.code != UNLIKE)  # of a kept one: of that time
     return replace(evidence, findings=(*unlike.findings, *before))
+
+
+def setting_findings(job: Job) -> tuple[Finding, ...]:
+    """Report variables of the job's setting that its MPI does not take. Raises UsageError for one
+    that this version does not have."""
+    one = job.configuration
+    if one.setting is None:
+        return ()
+    effects = setting_effects(one, os.environ)
+    refuse_unknown_names(one, effects)
+    return effect_findings(effects)
 
 
 def _unlike_nodes(job: Job) -> tuple[Finding, ...]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mpigraft.selection.mpi import select_mpis as select_mpis
     from mpigraft.selection.program import mpi_for_programs as mpi_for_programs
     from mpigraft.selection.program import mpi_under_program as mpi_under_program
+    from mpigraft.selection.settings import with_setting as with_setting
     from mpigraft.selection.subject import examine_subject as examine_subject
 else:
     __getattr__ = exports(__name__)

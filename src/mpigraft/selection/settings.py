@@ -61,6 +61,17 @@ def with_settings(
     return tuple(arms.values()), tuple(skipped)
 
 
+def with_setting(
+    requested: Sequence[RequestedSetting], configuration: Configuration
+) -> Configuration:
+    """Return the configuration of a job with the setting that was requested, if any. Raises
+    UsageError for several, and as `with_settings`."""
+    if len(requested) > 1:
+        raise UsageError.of("setting-one", names=", ".join(one.name for one in requested))
+    arms, _ = with_settings(requested, (configuration,))
+    return arms[-1]
+
+
 def _arm(plain: Configuration, setting: Setting, label: str) -> Configuration:
     key = digest(
         {
@@ -99,24 +110,25 @@ def _read(setting: str, variable: str, path: str) -> SettingFile:
 def _why_not(one: RequestedSetting, plain: Configuration) -> str:
     """Return why a setting is not measured in a configuration; empty: it is."""
     mpi, transport = plain.mpi, plain.transport
-    if mpi is None or transport is None:
-        return "its MPI chooses the transport"
-    libraries = {"ucx", "ofi"} & set(transport.name.split("-"))
+    if mpi is None:
+        return "it was imported"
+    over = f" over {transport.name}" if transport else ""
+    libraries = {"ucx", "ofi"} & (set(transport.name.split("-")) if transport else {"ucx", "ofi"})
     if one.within:
         families = [word for word in one.within if word.partition("@")[0] in tuple(Family)]
         transports = [word for word in one.within if word not in families]
         if families and not any(_names(word, mpi.family, mpi.id) for word in families):
             return f"it is for {', '.join(families)}"
-        if transports and transport.name not in transports:
+        if transports and transport and transport.name not in transports:
             return f"it is for {', '.join(transports)}"
     elif not one.launcher:
         names = [name for name, _ in (*one.variables, *one.paths)]
         if not any(_reads(name, {mpi.family, *libraries}) for name in names):
-            return f"{mpi.family} over {transport.name} reads none of its variables"
-    forced = {row.name: row.value for row in transport.env}
+            return f"{mpi.family}{over} reads none of its variables"
+    forced = {row.name: row.value for row in (transport.env if transport else ())}
     for name, value in (*one.variables, *one.paths):
         if name in forced and value != forced[name]:
-            return f"it changes {name}, which forces {transport.name}"
+            return f"it changes {name}, which forces its transport{over}"
     rows = {row.name: row.value for row in plain.rows}
     if not (one.paths or one.launcher) and all(
         rows.get(name) == value for name, value in one.variables

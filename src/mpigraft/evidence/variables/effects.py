@@ -8,9 +8,9 @@ src/var.c; seen with Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from mpigraft.core.errors import LaunchFailed, UsageError
 from mpigraft.core.model import (
@@ -36,6 +36,7 @@ from mpigraft.evidence.variables.query import (
     variable_asker,
 )
 from mpigraft.launch import IN_GUEST
+from mpigraft.native import VARS, choose_tool
 
 TALKATIVE = {"FI_LOG_LEVEL": "info", "UCX_LOG_LEVEL": "info", "UCX_WARN_UNUSED_ENV_VARS": "y"}
 UNUSED = re.compile(r"unused environment variables?: (.*)")  # UCX_A (maybe: UCX_B?); UCX_C
@@ -49,10 +50,10 @@ TO_REPORT = {SettingState.UNKNOWN, SettingState.OVERRIDDEN, SettingState.REFUSED
 
 
 def setting_effects(
-    configuration: Configuration, program: Path, environ: Mapping[str, str]
+    configuration: Configuration, environ: Mapping[str, str], build: str = "prebuilt"
 ) -> tuple[SettingEffect, ...]:
-    """Return the effect of each variable of the configuration's setting; `program` is the one that
-    lists variables (native.VARS). Of a guest's own MPI nothing is known from outside."""
+    """Return the effect of each variable of the configuration's setting. Of a guest's own MPI
+    nothing is known from outside. `build` is as in `choose_tool`, which may raise."""
     setting, mpi = configuration.setting, configuration.mpi
     if setting is None or mpi is None or mpi.source == IN_GUEST:
         return _not_known(setting, "the MPI is in the guest, and is not queried there")
@@ -61,6 +62,7 @@ def setting_effects(
         for name, value in TALKATIVE.items()
         if all(row.name != name for row in setting.rows)
     ]
+    program = choose_tool(VARS, mpi, os.uname().machine, build)
     ask, logs = variable_asker(program, mpi, environ), []
 
     def start(rows: Sequence[EnvRow], initialise: bool) -> Completed:

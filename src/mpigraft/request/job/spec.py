@@ -12,6 +12,7 @@ from mpigraft.core.model import BIND_TO, MAP_BY, Replace
 from mpigraft.knowledge import Given
 from mpigraft.request.engine_options import read_engine_options
 from mpigraft.request.options import option, option_words, options_of, read_settings, settings_of
+from mpigraft.request.settings import SETTINGS, RequestedSetting
 
 if TYPE_CHECKING:
     from mpigraft.graft import GraftOptions
@@ -168,6 +169,11 @@ class RunSpec:
         (), '{ FI_LOG_LEVEL = "warn" }', key="env", site=True, plural=True, read=_settings,
         metavar="NAME=VALUE", help="Set a variable for every rank; repeatable.",
         panel="What to run",
+    )  # fmt: skip
+    setting: tuple[RequestedSetting, ...] = option(
+        (), '"eager64"', read=SETTINGS.read, metavar="NAME", usual="none",
+        help="Setting to run with: NAME of the site's profile, FILE.toml:NAME or "
+        "NAME:VAR=VALUE.", panel="What to run", rare=True,
     )  # fmt: skip
     proof: bool = option(
         default=True, example="true", flag="--no-proof", site=True, names=("--proof/--no-proof",),

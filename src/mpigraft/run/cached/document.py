@@ -138,6 +138,9 @@ def watched_files(job: Job) -> dict[str, list[list[Any]]]:
     config = mpi_config_files(job.configuration, surroundings(job))
     files = [Path(__file__), job.spec.site, Path(job.spec.where.hostfile), job.natives.stdin]
     files += map(Path, (*job.passed.absent, *job.sources))
+    setting = job.configuration.setting
+    files += [Path(one.path) for one in setting.files] if setting else []
+    files += [one.origin for one in job.spec.setting]
     graft = job.configuration.graft
     files += used_files(job.configuration, job.natives)
     files += image_lists(graft)
