@@ -61,10 +61,9 @@ class NamedTables(Generic[Row]):
         if isinstance(value, self.kind):
             return value
         if isinstance(value, dict) and isinstance(value.get("name"), str):
-            pairs = by_key(self.kind, value)
-            table = {
-                key: one for key, one in pairs if one not in ("", 0.0, [], ()) and key != "name"
-            }
+            pairs = ((key, one) for key, one in by_key(self.kind, value) if key in self.options)
+            unset: tuple[object, ...] = ("", 0.0, [], ())
+            table = {key: one for key, one in pairs if key != "name" and one not in unset}
             return self.row(value["name"], table, given.place)
         if not isinstance(value, str):
             raise given.unfit("NAME={KEY = VALUE, ...}")

@@ -14,12 +14,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from mpigraft.core.errors import UsageError
 from mpigraft.core.model import Family
-from mpigraft.core.text import did_you_mean
 from mpigraft.knowledge import find_launcher, transport_names
 from mpigraft.request.environment import ANOTHER_LAUNCH, ANOTHER_PLACE
 from mpigraft.request.named_tables import NAME, NamedTables, table_word
@@ -62,7 +62,8 @@ class RequestedSetting:
     @property
     def variables(self) -> tuple[tuple[str, str | None], ...]:
         """Give sorted (name, value) pairs; None: not set."""
-        return tuple(sorted([*settings_of(self.env), *((name, None) for name in self.unset)]))
+        unset = ((name, None) for name in self.unset)
+        return tuple(sorted((*settings_of(self.env), *unset), key=itemgetter(0)))
 
     @property
     def paths(self) -> tuple[tuple[str, str], ...]:
@@ -133,9 +134,8 @@ def named_setting(
         return one
     found = {each.name: each for each in known}
     if one.name not in found:
-        near = did_you_mean(one.name, found)
         names = ", ".join(found) or "none"
-        raise UsageError.of("setting-missing", name=one.name, source=source, near=near, names=names)
+        raise UsageError.unknown("setting-missing", one.name, found, source=source, known=names)
     return found[one.name]
 
 
@@ -159,8 +159,7 @@ def _refuse(one: RequestedSetting, place: str) -> None:
     known = (*Family, *sorted({name for family in Family for name in transport_names(family)}))
     for word in one.within:
         if word.partition("@")[0] not in known:
-            near = did_you_mean(word, known)
-            raise UsageError.of("setting-for-unknown", place=place, word=word, near=near)
+            raise UsageError.unknown("setting-for-unknown", word, known, place=place)
 
 
 def _refuse_launcher_words(words: tuple[str, ...], place: str) -> None:

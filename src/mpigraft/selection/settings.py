@@ -131,7 +131,7 @@ def _why_not(one: RequestedSetting, plain: Configuration) -> str:
             return f"it changes {name}, which forces its transport{over}"
     rows = {row.name: row.value for row in plain.rows}
     if not (one.paths or one.launcher) and all(
-        rows.get(name) == value for name, value in one.variables
+        name in rows and rows[name] == value for name, value in one.variables
     ):
         return f"{plain.id} has these values already"
     return ""

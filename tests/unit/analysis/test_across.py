@@ -64,6 +64,39 @@ def test_another_layout_may_be_the_baseline() -> None:
     assert all(c.verdict is Verdict.SLOWER for g in comparison.groups for c in g.cells)
 
 
+def with_arm(key: str, name: str, plain: str) -> ConfigurationRecord:
+    setting = {"setting": {"name": name, "plain": plain}}
+    return ConfigurationRecord(CAMPAIGN.id, key, f"mpi@{plain}+{name}", json.dumps(setting))
+
+
+ARMS = (*CONFIGURATIONS, with_arm("a1", "big", "a"), with_arm("b1", "big", "b"))
+OF_ARMS = tuple(
+    row(configuration, "1x4", number, value * (1 + 0.001 * (number % 3)), replica)
+    for number in range(8)
+    for configuration, value, replica in (
+        ("a", 10.0, 0), ("a", 10.1, 1), ("b", 20.0, 0), ("a1", 5.0, 0), ("b1", 40.0, 0),
+    )
+)  # fmt: skip
+
+
+def test_a_setting_is_compared_with_its_own_plain_arm() -> None:
+    comparison = judged(across.swap_settings(side_of(CAMPAIGN, ARMS, OF_ARMS)))
+    assert comparison.baseline == "plain"
+    cells = {(g.layout, g.configuration): g.cells[0] for g in comparison.groups}
+    assert {key: round(cell.ratio, 1) for key, cell in cells.items()} == {
+        ("mpi@a", "big"): 0.5, ("mpi@b", "big"): 2.0,
+    }  # fmt: skip
+    assert cells["mpi@a", "big"].verdict is Verdict.FASTER
+    assert cells["mpi@b", "big"].verdict is Verdict.SLOWER
+
+
+def test_what_has_no_setting_is_left_out_and_none_is_refused() -> None:
+    side = side_of(CAMPAIGN, ARMS[:3], [one for one in OF_ARMS if one.configuration != "b1"])
+    assert {row.layout for row in across.swap_settings(side).values} == {"mpi@a"}
+    with pytest.raises(MissingError, match="no values of settings"):
+        across.swap_settings(side_of(CAMPAIGN, CONFIGURATIONS, VALUES))
+
+
 def forms(number: int, form: str, value: float, replica: int = 0) -> ValueRow:
     key = f"mini:dirac,halo={form},seed=1"
     return row("a", "1x4", number, value, replica)._replace(benchmark=key)

@@ -12,7 +12,17 @@ import pytest
 
 from mpigraft.core.env import ENV
 from mpigraft.core.errors import MissingError
-from mpigraft.core.model import Allocation, Configuration, EnvRow, Launch, LaunchedBy, Layout, Scope
+from mpigraft.core.model import (
+    Allocation,
+    Configuration,
+    EnvRow,
+    Launch,
+    LaunchedBy,
+    Layout,
+    Scope,
+    Setting,
+    SettingFile,
+)
 from mpigraft.launch.command import _own_cores, _uneven, prepare_launch
 from mpigraft.launch.hosts.allocation import THIS_HOST
 from mpigraft.launch.launch_request import LaunchRequest
@@ -184,6 +194,34 @@ def test_the_last_row_of_a_name_wins_and_a_dropped_one_is_dropped() -> None:
     assert [word for word in inner if "_pml=" in word] == ["OMPI_MCA_pml=ob1"]
     assert of_ranks(found)["OMP_NUM_THREADS"] == "3"
     assert inner[1:3] == ["-u", "OMPI_MCA_mtl"]
+
+
+SETTING = Setting(
+    "big",
+    (EnvRow("A", "2", Scope.RANK, "setting big"), EnvRow("B", None, Scope.RANK, "setting big")),
+    (SettingFile("RULES", "/home/u/ring.rules", "1\n"),),
+    ("--mca", "plm", "ssh"),
+)
+
+
+def test_a_setting_wins_over_the_user_and_brings_its_files_and_launcher_options() -> None:
+    user = (EnvRow("A", "1", Scope.RANK, "user"), EnvRow("B", "1", Scope.RANK, "user"))
+    found = launch(replace(LNX, environment=user, setting=SETTING))
+    outer, inner, _ = words_of(found)
+    assert of_ranks(found)["A"] == "2"
+    assert inner[1:3] == ["-u", "B"]
+    assert of_ranks(found)["RULES"] == "/w/setting-RULES"
+    assert (Path("/w/setting-RULES"), "1\n") in found.files
+    at = outer.index("plm")
+    assert outer[at - 2 : at + 2] == [str(LNX.mpi and LNX.mpi.launcher), *SETTING.launcher]
+
+
+def test_a_setting_s_options_follow_the_word_that_makes_flux_run() -> None:
+    by = LaunchedBy("flux", Path("/usr/bin/flux"), "0.71", "pmi2")
+    setting = replace(SETTING, files=(), launcher=("-o", "verbose"))
+    outer, _, _ = words_of(launch(replace(LNX, launcher=by, setting=setting)))
+    at = outer.index("verbose")
+    assert outer[at - 3 : at + 1] == [str(by.path), "run", "-o", "verbose"]
 
 
 def test_the_witness_is_preloaded_before_what_the_mpi_preloads() -> None:
