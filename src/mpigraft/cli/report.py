@@ -52,7 +52,9 @@ def command(
     else:
         common.refuse_alone("--figures", figure_width=figure_width != "page")
     store = common.store_of(ctx)
-    data = load_report(store, campaign, baseline=baseline, margin=parse_margin(margin))
+    data = load_report(
+        store, campaign, baseline=baseline, margin=parse_margin(margin), across="configurations"
+    )
     drawn = render_figures(data, figure_width) if figures else ()
     write(output, render_html(data, public=public))
     common.console(stderr=True).print(f"wrote {output}", soft_wrap=True)

@@ -139,7 +139,7 @@ def _analysis(store: Store, side: Measured) -> dict[str, bytes]:
     """Give the comparison with the baseline; nothing of a campaign without values."""
     if not side.values:
         return {}
-    data = load_report(store, side.campaign.id)
+    data = load_report(store, side.campaign.id, across="configurations")
     return {
         "analysis/compare.json": render_json(data).encode(),
         "analysis/compare.md": render_markdown(data, full=True).encode(),
