@@ -52,11 +52,11 @@ from mpigraft.core.model import (
 )
 from mpigraft.evidence import (
     Fingerprint,
-    effect_findings,
     error_from_findings,
     evidence_of,
     make_starter,
     refused_evidence,
+    with_setting_effects,
 )
 from mpigraft.graft import due_leases, materialize, paths_in_guest
 from mpigraft.launch import THIS_HOST, placement_for
@@ -124,9 +124,7 @@ def run_campaign(
 
         def judge(one: Configuration, layout: Layout) -> EvidenceRecord:
             evidence = evidence_of(one, layout, programs[one.key], run.start, nodes)
-            if effects := asked.effects.get(one.key):
-                noted = (*evidence.findings, *effect_findings(effects))
-                evidence = replace(evidence, settings=effects, findings=noted)
+            evidence = with_setting_effects(evidence, asked.effects.get(one.key, ()))
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
         refused = shards.refused_arms(made, here)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mpigraft.evidence.variables.effects import effect_findings as effect_findings
     from mpigraft.evidence.variables.effects import refuse_unknown_names as refuse_unknown_names
     from mpigraft.evidence.variables.effects import setting_effects as setting_effects
+    from mpigraft.evidence.variables.effects import with_setting_effects as with_setting_effects
     from mpigraft.evidence.variables.listing import Value as Value
     from mpigraft.evidence.variables.listing import Variable as Variable
     from mpigraft.evidence.variables.query import Answer as Answer

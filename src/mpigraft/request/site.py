@@ -55,7 +55,7 @@ VARIABLE = "MPIGRAFT_SITE"
 ALIAS = re.compile(r"[A-Za-z0-9][\w.+-]*")  # what `--image` takes for neither a path nor a name
 SCHEME = re.compile(r"[a-z][a-z-]+:\S")  # docker://..., podman:NAME
 NOTHING = RunSpec()
-TABLES = ("run", "bench", "images", "policy", "setting")
+TABLES = ("run", "bench", "images", "setting", "policy")
 
 
 RUN = {key: one for key, one in options_of(RunSpec).items() if one.rules.site}

@@ -143,7 +143,7 @@ class CampaignSpec:
         metavar="NAME:VAR=VALUE",
         help="Measure with these variables too, beside the same without: "
         "eager64:UCX_RNDV_THRESH=65536. 'A=1 B=2 -C' sets two and unsets C; repeatable.",
-        panel="What to measure",
+        panel="What to measure", rare=True,
     )  # fmt: skip
     allow_unknown: bool = option(
         default=False, example="true",

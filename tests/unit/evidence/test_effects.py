@@ -31,6 +31,7 @@ from tests.builders.configuration import a_configuration, an_mpi
 from tests.builders.messages import matches
 from tests.builders.variables import control, ended, listed
 
+NEAR = "did you mean {}? "
 OPENMPI, MPICH = an_mpi("openmpi@5.0.11"), an_mpi("mpich@5.0.2")
 # As UCX 1.20.1 and libfabric 2.x print them, seen with the MPIs of these versions.
 UCX = b"""\
@@ -80,8 +81,7 @@ def test_a_variable_that_the_mpi_holds_is_in_effect(say: Callable[..., None]) ->
         "OMPI_MCA_smcs": SettingState.UNKNOWN,
         "OMPI_MCA_rules": SettingState.READ,  # its name; whether its rules were taken is not shown
     }
-    effect = setting_effects(one, {})[0]
-    assert effect.sign == "MPI_T: smsc = ^cma"
+    assert setting_effects(one, {})[0].sign.endswith("= ^cma")
 
 
 def test_a_value_that_the_mpi_does_not_hold_is_not_taken(say: Callable[..., None]) -> None:
@@ -95,9 +95,7 @@ def test_a_name_with_its_parts_in_another_order_is_unknown(say: Callable[..., No
     say({"pml": ""})
     one = configuration(OPENMPI, MCA_OMPI_pml="ob1", MY_OWN="1")
     unknown, own = setting_effects(one, {})
-    assert (unknown.state, unknown.near) == (
-        SettingState.UNKNOWN, "did you mean OMPI_MCA_pml? ",
-    )  # fmt: skip
+    assert (unknown.state, unknown.near) == (SettingState.UNKNOWN, NEAR.format("OMPI_MCA_pml"))
     assert own.state is SettingState.NOT_KNOWN
     with pytest.raises(UsageError) as caught:
         refuse_unknown_names(one, (own, unknown))
@@ -115,7 +113,7 @@ def test_ucx_names_what_it_used_and_what_nobody_did(say: Callable[..., None]) ->
         "UCX_ZCOPY_THRESH": SettingState.REFUSED,
         "UCX_X": SettingState.NOT_KNOWN,
     }
-    assert setting_effects(one, {})[0].near == "did you mean UCX_RNDV_THRESH? "
+    assert setting_effects(one, {})[0].near == NEAR.format("UCX_RNDV_THRESH")
 
 
 def test_libfabric_names_what_it_looks_up_by_provider(say: Callable[..., None]) -> None:

@@ -199,7 +199,7 @@ def test_the_last_row_of_a_name_wins_and_a_dropped_one_is_dropped() -> None:
 SETTING = Setting(
     "big",
     (EnvRow("A", "2", Scope.RANK, "setting big"), EnvRow("B", None, Scope.RANK, "setting big")),
-    (SettingFile("RULES", "/home/u/ring.rules", "1\n"),),
+    (SettingFile("RULES", "/srv/ring.rules", "1\n"),),
     ("--mca", "plm", "ssh"),
 )
 
@@ -210,8 +210,7 @@ def test_a_setting_wins_over_the_user_and_brings_its_files_and_launcher_options(
     outer, inner, _ = words_of(found)
     assert of_ranks(found)["A"] == "2"
     assert inner[1:3] == ["-u", "B"]
-    assert of_ranks(found)["RULES"] == "/w/setting-RULES"
-    assert (Path("/w/setting-RULES"), "1\n") in found.files
+    assert (Path(of_ranks(found)["RULES"]), "1\n") in found.files
     at = outer.index("plm")
     assert outer[at - 2 : at + 2] == [str(LNX.mpi and LNX.mpi.launcher), *SETTING.launcher]
 

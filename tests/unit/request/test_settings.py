@@ -27,7 +27,7 @@ from tests.builders.messages import matches
 
 RING = """
 [setting.ring]
-env = { OMPI_MCA_coll_tuned_use_dynamic_rules = 1, B = "x y" }
+env = { ON = 1, B = "x y" }
 unset = ["UCX_TLS"]
 files = { RULES = "ring.rules" }
 launcher = ["--mca", "plm", "ssh"]
@@ -44,7 +44,7 @@ def test_a_file_has_a_table_for_each(tmp_path: Path) -> None:
     path.write_text(RING)
     (ring,) = read_spec(path).setting
     assert ring.variables == (
-        ("B", "x y"), ("OMPI_MCA_coll_tuned_use_dynamic_rules", "1"), ("UCX_TLS", None),
+        ("B", "x y"), ("ON", "1"), ("UCX_TLS", None),
     )  # fmt: skip
     assert ring.paths == (("RULES", str(tmp_path / "ring.rules")),)
     assert (ring.launcher, ring.within) == (("--mca", "plm", "ssh"), ("openmpi", "ob1-sm"))

@@ -264,5 +264,5 @@ def test_the_page_of_profiles_has_the_keys_and_flags_of_the_code(tmp_path: Path)
     assert re.findall(r"`(\w+)`", builds[1]) == [*site.BENCH]
     example = text.partition("```toml\n")[2].partition("```")[0]
     assert values_of(read(tmp_path, example)).keys() <= rows.keys()
-    tables = re.findall(r"^\[(\w+)\]", example, re.MULTILINE)
+    tables = re.findall(r"^\[(\w+)[].]", example, re.MULTILINE)
     assert tables == list(site.TABLES)

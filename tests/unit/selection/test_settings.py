@@ -89,7 +89,8 @@ def test_contents_make_the_key_and_names_do_not(tmp_path: Path) -> None:
     assert len(keys) == 7
     made, skipped = with_settings(settings("a:A=1", "b:A=1"), (SM,))
     assert [one.id for one in made] == [SM.id, f"{SM.id}+a"]
-    assert skipped == ((f"{SM.id}+b", f"its content is that of {SM.id}+a"),)
+    ((left_out, why),) = skipped
+    assert (left_out, why.split()[-1]) == (f"{SM.id}+b", f"{SM.id}+a")
 
 
 def test_an_arm_knows_its_plain_one_and_wins_over_its_variables() -> None:

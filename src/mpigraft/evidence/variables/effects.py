@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mpigraft.core.errors import LaunchFailed, UsageError
 from mpigraft.core.model import (
     Configuration,
     EnvRow,
+    Evidence,
     Finding,
     MpiInstall,
     Scope,
@@ -133,7 +135,7 @@ class _Signs:
         variable = entry.variable
         held = f"MPI_T: {variable.name} = {variable.word(entry.value)}"
         if reports_default(self.mpi, variable):
-            sign = "MPI_T of this family reports the default of a text, whatever is set"
+            sign = "MPI_T of this family reports the default of a text, set or not"
             return SettingEffect(row.name, SettingState.NOT_KNOWN, sign)
         last = entry.set_by[-1] if entry.set_by else None
         files = [one.source for one in entry.set_by if one.source.startswith("/")]
@@ -191,3 +193,9 @@ def effect_findings(effects: Sequence[SettingEffect]) -> tuple[Finding, ...]:
         for one in effects
         if one.state in TO_REPORT
     )
+
+
+def with_setting_effects(evidence: Evidence, effects: tuple[SettingEffect, ...]) -> Evidence:
+    """Return the evidence of a configuration with the effects of its setting, and their findings."""
+    findings = (*evidence.findings, *effect_findings(effects))
+    return replace(evidence, settings=effects, findings=findings)
