@@ -196,6 +196,6 @@ def effect_findings(effects: Sequence[SettingEffect]) -> tuple[Finding, ...]:
 
 
 def with_setting_effects(evidence: Evidence, effects: tuple[SettingEffect, ...]) -> Evidence:
-    """Return the evidence of a configuration with the effects of its setting, and their findings."""
+    """Return the evidence of a configuration with its setting's effects, and their findings."""
     findings = (*evidence.findings, *effect_findings(effects))
     return replace(evidence, settings=effects, findings=findings)
