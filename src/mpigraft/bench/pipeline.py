@@ -127,8 +127,7 @@ def run_campaign(
             evidence = with_setting_effects(evidence, asked.effects.get(one.key, ()))
             return EvidenceRecord(record.id, one.key, layout.key, evidence, allocation.id)
 
-        refused = shards.refused_arms(made, here)
-        ready, trouble = _prove(asked, part, refused, judge, writer, watch)
+        ready, trouble = _prove(asked, part, shards.refused_arms(made, here), judge, writer, watch)
         failed: Counter[Work] = Counter()
         for step in chain(steps, _spare_steps(asked, record, allocation, store, writer, watch)):
             arm, program = shards.arm_key(step), shards.program_key(step)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,8 +38,9 @@ from mpigraft.core.hostnames import same_host
 from mpigraft.request import Asked, CampaignSpec, asked_campaign
 
 if TYPE_CHECKING:
-    from mpigraft.bench import JobPart
+    from mpigraft.bench import Campaign, JobPart
     from mpigraft.core.model import Allocation, CampaignRecord, Machine, Shard
+    from mpigraft.evidence import Limit
     from mpigraft.store import Store
 
 LIST = "List every benchmark that can be named, and end."
@@ -195,7 +198,6 @@ def measure(store: Store, task: Task) -> str:
         with_effects,
     )
     from mpigraft.cli.progress import Progress
-    from mpigraft.evidence import launch_limits
     from mpigraft.selection import library_digests
     from mpigraft.store import refuse_unwritable
 
@@ -219,14 +221,7 @@ def measure(store: Store, task: Task) -> str:
     else:
         campaign = plan_campaign(task.spec, machine, library_digests, nodes, task.repeats)
     campaign = with_effects(campaign)
-    limits = (
-        limit
-        for one in campaign.configurations
-        for layout in campaign.layouts
-        if one.mpi is not None
-        for limit in launch_limits(one.mpi, layout, machine, one.rows)
-    )
-    tell_limits(limits, nodes)
+    tell_limits(_limits(campaign, machine), nodes)
     if task.dry_run:
         made = len(store.launches(record.id)) if record else 0
         from mpigraft.report import campaign_plan_lines, campaign_plan_screen, print_screen
@@ -245,6 +240,15 @@ def measure(store: Store, task: Task) -> str:
     except SystemExit:  # a signal: the end of a job, as a rule
         tell("mpigraft: stopped by a signal; what was measured is stored, and --resume continues")
         raise
+
+
+def _limits(campaign: Campaign, machine: Machine) -> Iterator[Limit]:
+    """Yield the limits of this node for each configuration on each layout."""
+    from mpigraft.evidence import launch_limits
+
+    for one, layout in product(campaign.configurations, campaign.layouts):
+        if one.mpi is not None:
+            yield from launch_limits(one.mpi, layout, machine, one.rows)
 
 
 def _nodes_of_job(spec: CampaignSpec, nodes: Allocation, login: str) -> Allocation:
