@@ -333,6 +333,7 @@ ARGUMENTS: Mapping[str, Values] = {
     "case": _cases,
     "compare": _campaigns,
     "completion": lambda _: SHELLS,
+    "diagnose": _campaigns,
     "export": _campaigns,
     "get": _families,
     "inject": _stacks,

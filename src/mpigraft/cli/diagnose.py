@@ -38,7 +38,8 @@ def command(
 
     Nothing is started. Each issue has what was seen, its cause, one command that confirms or
     refutes it, and the fix. Measured: the values themselves are the fault. Matches: only this
-    issue is known to look like that. Possible: it fits, and so may other causes.
+    issue is known to look like that. Possible: it fits, and so may other causes. Of this
+    machine, limits that are short are named too.
 
     \b
     Examples:
@@ -69,7 +70,9 @@ def _examined(ctx: typer.Context, words: list[str], baseline: Path | None) -> Ex
     if baseline and not known:
         raise UsageError.of("option-alone", flag="--baseline", other="a FILE")
     if not words:
-        return Examined(machines=(common.examine_machine(),))
+        here = common.examine_machine()
+        common.tell_machine_limits(here, here.mpis)
+        return Examined(machines=(here,))
     if known or len(words) > 1 or "/" in words[0] or Path(words[0]).suffix:
         return examine_files(paths, baseline)
     return examine_campaign(common.store_of(ctx), words[0])

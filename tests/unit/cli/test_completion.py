@@ -109,7 +109,7 @@ def test_campaigns_and_mpis_of_this_user_complete(found: Found, tmp_path: Path) 
     store = Store(tmp_path / "store")
     keep(store, campaign(1, rounds=6, name="night"))
     one = store.campaigns()[0]
-    for command in ("compare", "report", "results show", "status", "history --accept",
+    for command in ("compare", "diagnose", "report", "results show", "status", "history --accept",
                     "bundle --with"):  # fmt: skip
         assert found(f"mpigraft --store {store.folder} {command} ") == ["night", one.id[:8]]
     ids = [made.id for made in store.configurations(one.id)]

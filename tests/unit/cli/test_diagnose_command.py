@@ -15,9 +15,11 @@ from mpigraft.core.model import NetDevice, NetLibrary
 from mpigraft.core.serialize import document as to_document
 from mpigraft.report import machine_document
 from mpigraft.report.screen import LINES
+from mpigraft.store import Store
 from tests.builders.commands import Run
 from tests.builders.configuration import a_machine
 from tests.builders.messages import shows
+from tests.builders.overtime import campaign
 from tests.builders.probes import install
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -93,6 +95,15 @@ def test_a_baseline_shows_where_single_copies_are_missing(run: Run, tmp_path: Pa
     (row,) = document(run, "copies")["findings"]
     assert row["id"] == "CMA-03"
     assert shows(row["confirm"], "--benchmark osu:bw")
+
+
+def test_a_campaign_without_values_cannot_be_judged(run: Run, tmp_path: Path) -> None:
+    record = campaign(1, rounds=1).campaign
+    with Store(tmp_path / "store").writer() as writer:
+        writer.add_campaign(record)
+    ended = run("diagnose", record.id)
+    assert ended.code == 6
+    assert shows(ended.out, "without values")
 
 
 def test_machines_that_are_mixed_are_named(run: Run, tmp_path: Path) -> None:
