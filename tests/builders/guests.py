@@ -92,8 +92,10 @@ def a_guest(
     *libraries: AbiObject,
     glibc: str = "2.36",
     loader: bool = True,
+    base: BaseRoot | None = None,
 ) -> Guest:
-    """An image with these programs and libraries, and the loader of the programs."""
+    """An image with these programs and libraries, and the loader of the programs; the rest of it
+    is in `base`."""
     found = programs if isinstance(programs, Mapping) else {APP: programs or a_program()}
     files = {path: changed(facts, name=path) for path, facts in found.items()}
     with_libc = libraries if any(o.soname == "libc.so.6" for o in libraries) else (
@@ -101,7 +103,7 @@ def a_guest(
     )  # fmt: skip
     files |= {o.path: as_elf(o, name=o.path) for o in with_libc}
     files |= {made.interpreter: made for made in [*files.values()] if made.interpreter and loader}
-    root = OverlayRoot(Nothing(), files)
+    root = OverlayRoot(base or Nothing(), files)
     label = GuestLabel(
         "app.sif", GuestKind.SIF, "/images/app.sif", "d" * 64,
         next(iter(files.values())).machine, "Debian GNU/Linux 12 (bookworm)", glibc, tuple(found),

@@ -34,7 +34,8 @@ def worlds() -> str:
     for row in fit.fit_facts().worlds:
         releases = f" {row.when}" if row.when else ""
         ends = "each rank is 0 of 1" if row.alone else "one world"
-        rows.append((row.launcher, f"{', '.join(row.families)}{releases}", row.pmi or "-",
+        offers = f"{row.pmi or '-'}{f', not {row.unless}' if row.unless else ''}"
+        rows.append((row.launcher, f"{', '.join(row.families)}{releases}", offers,
                      ", ".join(row.supports) or "any", ends))  # fmt: skip
     return table("launcher | MPI | it offers | the library supports | ranks", rows)
 

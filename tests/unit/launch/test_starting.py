@@ -263,3 +263,21 @@ def test_ranks_that_do_not_start_say_why() -> None:
     assert matches(finding, "launcher-fails", output="srun: error: gone")
     (finding,) = wireup.verify_wireup(asked, NATIVES, Started((), 0))
     assert finding.code == "no-witness"
+
+
+@pytest.mark.parametrize(
+    ("offered", "due"),
+    [
+        (("pmix", "pmix_v4"), "pmix"),
+        (("pmix", "pmix_v4", "pmix_v5"), "pmix_v4"),
+        (("pmix", "pmix_v5"), ""),
+        (("pmix", "pmix_v5", "pmi2"), ""),
+    ],
+)
+def test_open_mpi_4_does_not_meet_pmix_5(offered: tuple[str, ...], due: str) -> None:
+    four = an_mpi("openmpi@4.1.8")
+    if due:
+        assert started(four, in_job(*offered)).pmi == due
+    else:
+        assert shows(refused(four, in_job(*offered)), "--mpi=pmix_v4 or pmix_v3 would do")
+    assert started(OPENMPI5, in_job(*offered)).pmi == "pmix"

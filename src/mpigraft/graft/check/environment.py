@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mpigraft.core.model import CheckResult, Finding, NetLibrary
+from mpigraft.core.model import CheckResult, Finding, Level, NetLibrary
 from mpigraft.graft.check.check_input import CheckInput, base, mapped, not_checked, part, some
+from mpigraft.graft.guest.os_release import debian_packages, os_release
 from mpigraft.knowledge import GpuLibraries, fabrics_by_kind, fit_facts, known_world
 
 UCX_NETWORK = ("rc", "dc", "ud", "mlx5", "verbs", "gga", "srd")  # transports that are a network's
@@ -20,18 +21,45 @@ def pmi(pair: CheckInput) -> CheckResult:
     launcher = mpi.launcher_kind
     if not label.kind.on_host and not label.env_program:
         return part("pmi", "", [Finding.of("env-absent", name=pair.guest.label.name)])
+    broken = list(_broken_packages(pair))
+    note = f"; in its place: {broken[0].message}" if broken and pair.whole else ""
     if mpi.launcher is None:
-        return part("pmi", "the scheduler's launcher starts the ranks", [_no_launcher(pair)])
+        fine = f"the scheduler's launcher starts the ranks{note}"
+        return part("pmi", fine, [_no_launcher(pair), *broken])
     if pair.whole:  # an MPI and its own launcher
-        return part("pmi", f"{mpi.id}'s own {launcher} starts its ranks", ())
+        return part("pmi", f"{mpi.id}'s own {launcher} starts its ranks{note}", broken)
     if pair.own is None:
         return not_checked("pmi", "the guest has no MPI of its own")
     known = known_world(launcher, str(pair.own.family), pair.own.version, pair.own.pmi)
     if known is None:
-        return part("pmi", "", [_untried(pair, pair.own.pmi)])
+        return part("pmi", "", [_untried(pair, pair.own.pmi), *broken])
     if known.alone:
-        return part("pmi", "", [_alone(pair)])
-    return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {pair.own_name}", ())
+        return part("pmi", "", [_alone(pair), *broken])
+    return part("pmi", f"{mpi.id}'s {launcher} starts the guest's {pair.own_name}", broken)
+
+
+def _broken_packages(pair: CheckInput) -> Iterator[Finding]:
+    """Name packages of the image's distribution whose MPI does not work; where the host's replaces
+    it, for information."""
+    root = pair.guest.root
+    if pair.guest.label.kind.on_host or not (rows := fit_facts().packages):
+        return
+    release = os_release(root)
+    of_release = [row for row in rows if row.os == release]
+    packages = debian_packages(root) if of_release else {}
+    level = Level.INFO if pair.whole else Level.WARNING
+    for row in of_release:
+        if package := row.installed(release, packages):
+            yield Finding.of(
+                "package-broken",
+                level=level,
+                name=pair.guest.label.name,
+                package=package,
+                os=release,
+                problem=row.message,
+                advice=row.fix,
+                evidence=row.sources,
+            )
 
 
 def _alone(pair: CheckInput) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpigraft.core.model import Family
@@ -11,6 +11,7 @@ from mpigraft.knowledge.reader import NEVER, RowError, load_table, toml
 from mpigraft.knowledge.versions import Range, version_numbers
 
 PMI = ("pmix", "pmi2", "pmi1", "simple", "cray_shasta", "cray-pals")  # as launchers name them
+PLUGINS = (*PMI, "pmix_v3", "pmix_v4", "pmix_v5")  # of srun: `pmix` is the newest of its own
 NOTHING = re.compile(NEVER)
 
 
@@ -37,8 +38,9 @@ class WorldRow:
     sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
     when: Range | None = None
     pmi: str = field(
-        default="", metadata=toml(words=PMI)
+        default="", metadata=toml(words=PLUGINS)
     )  # that the launcher offers; empty: it has one way
+    unless: str = field(default="", metadata=toml(words=PLUGINS))  # that it must not offer
     supports: tuple[str, ...] = field(default=(), metadata=toml(words=PMI))  # else `pmi`, or any
     alone: bool = False  # each rank is 0 of 1
 
@@ -74,11 +76,36 @@ class CxxCall:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokenPackage:
+    """A distribution's package of an MPI that does not work in that release."""
+
+    os: str
+    package: re.Pattern[str]
+    version: re.Pattern[str]
+    message: str
+    fix: str
+    sources: tuple[str, ...] = field(metadata=toml(nonempty=True))
+    beside: re.Pattern[str] | None = None
+
+    def installed(self, os: str, packages: Mapping[str, str]) -> str:
+        """Return `name version` of the package, if it is in a guest; else nothing."""
+        if os != self.os or (self.beside and not any(map(self.beside.fullmatch, packages))):
+            return ""
+        names = (
+            n
+            for n, v in packages.items()
+            if self.package.fullmatch(n) and self.version.fullmatch(v)
+        )
+        return next((f"{name} {packages[name]}" for name in names), "")
+
+
+@dataclass(frozen=True, slots=True)
 class FitFacts:
     compilers: tuple[FortranCompiler, ...] = field(default=(), metadata=toml("compiler"))
     worlds: tuple[WorldRow, ...] = field(default=(), metadata=toml("world"))
     gpus: tuple[GpuLibraries, ...] = field(default=(), metadata=toml("gpu"))
     cxx_calls: tuple[CxxCall, ...] = field(default=(), metadata=toml("cxx-call"))
+    packages: tuple[BrokenPackage, ...] = field(default=(), metadata=toml("broken-package"))
 
 
 def fit_facts() -> FitFacts:

@@ -76,9 +76,11 @@ def _other(kind: str, mpi: MpiInstall, machine: Machine) -> LaunchedBy | str:
     supported = supported_pmi(mpi)
     rows = wireups(kind, str(mpi.family), mpi.version, supported)
     for row in rows:
-        if not row.pmi or kind != "srun" or row.pmi in info.pmi_offered:
+        offered = row.pmi in info.pmi_offered and row.unless not in info.pmi_offered
+        if not row.pmi or kind != "srun" or offered:
             return LaunchedBy(kind, info.path, info.version, row.pmi)
-    return _refused(info, mpi, supported, [row.pmi for row in rows])
+    needs = [row.pmi for row in rows if row.unless not in info.pmi_offered]
+    return _refused(info, mpi, supported, needs)
 
 
 def _is_kind(kind: str, info: LauncherInfo) -> bool:
