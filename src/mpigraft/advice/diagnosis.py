@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -23,9 +24,10 @@ class Diagnosis:
     matches: tuple[IssueMatch, ...]
 
     @property
-    def settings(self) -> tuple[str, ...]:
-        """The fix as settings to paste; empty: it is no variable."""
-        return tuple(f"--setting {self.issue.id.lower()}:{words}" for words in self.issue.setting)
+    def setting(self) -> str:
+        """The fix as an option of `bench` or `run` to paste; empty: it is no variable."""
+        words = shlex.quote(f"{self.issue.id.lower()}:{' '.join(self.issue.setting)}")
+        return f"--setting {words}" if self.issue.setting else ""
 
     @property
     def confirm(self) -> str:
@@ -33,10 +35,10 @@ class Diagnosis:
         first = self.matches[0]
         if first.kind == "profile":
             return "mpigraft profile -n RANKS -- PROGRAM"
-        if first.kind in MACHINE and not self.settings:
+        if first.kind in MACHINE and not self.setting:
             return "mpigraft discover --full"
         words = ["mpigraft bench", *([f"--benchmark {first.benchmark}"] if first.benchmark else [])]
-        return " ".join([*words, *self.settings] if self.settings else [*words, "--rounds 6"])
+        return " ".join([*words, self.setting or "--rounds 6"])
 
 
 def diagnose(examined: Examined) -> tuple[Diagnosis, ...]:

@@ -43,7 +43,7 @@ class DiagnosedDocument(TypedDict):
     affects: str
     cause: str
     fix: str
-    settings: Sequence[str]  # to paste; empty: no variable mends it
+    setting: str  # an option to paste; empty: no variable mends it
     confirm: str  # a command that confirms or refutes it
     sources: Sequence[str]
 
@@ -78,7 +78,7 @@ def _document(one: Diagnosis) -> DiagnosedDocument:
         "affects": issue.affects,
         "cause": issue.cause,
         "fix": issue.fix,
-        "settings": one.settings,
+        "setting": one.setting,
         "confirm": one.confirm,
         "sources": issue.sources,
     }
@@ -129,8 +129,8 @@ def _described(one: Diagnosis, width: int, *, full: bool) -> Iterator[Line]:
     yield from _labelled("cause", issue.cause, width)
     yield [(f"  confirm: {printable(one.confirm)}", "")]
     yield from _labelled("fix", issue.fix, width)
-    for setting in one.settings:
-        yield [(f"    {printable(setting)}", "")]
+    if one.setting:
+        yield [(f"    {printable(one.setting)}", "")]
     yield from _labelled("sources", "; ".join(issue.sources), width)
 
 

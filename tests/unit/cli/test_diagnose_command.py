@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,16 @@ def test_a_baseline_shows_where_single_copies_are_missing(run: Run, tmp_path: Pa
     (row,) = document(run, "copies")["findings"]
     assert row["id"] == "CMA-03"
     assert shows(row["confirm"], "--benchmark osu:bw")
+
+
+def test_a_fix_of_several_variables_is_one_setting(run: Run, tmp_path: Path) -> None:
+    line = "mm_posix.c:195 UCX ERROR open(/proc/29/fd/52) failed: Permission denied\n"
+    (tmp_path / "job.out").write_text(line)
+    (row,) = document(run, tmp_path / "job.out")["findings"]
+    assert row["id"] == "UCX-03"
+    assert len(shlex.split(row["setting"])) == 2
+    assert shows(row["setting"], "--setting", "ucx-03:UCX_POSIX_USE_PROC_LINK=n UCX_TLS=^cma")
+    assert row["confirm"].endswith(row["setting"])
 
 
 def test_a_campaign_without_values_cannot_be_judged(run: Run, tmp_path: Path) -> None:
