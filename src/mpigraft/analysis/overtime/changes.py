@@ -37,6 +37,7 @@ LIBRARIES = {
 ALWAYS = ("libfabric", "UCX", "libcxi", "PMIx", "environment", "launcher", "MPI")
 CONTENTS = "contents of "
 NOT_MAPPED = "not mapped"
+MODULE, NOT_LOADED = "module ", "not loaded"  # begins the facts that a printed list of modules has
 REAL = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 
 
@@ -73,8 +74,17 @@ def list_changes(
     rows = list(_compared(MACHINE, machine_facts(old), machine_facts(new)))
     for pair in match_configurations(labels_with_values(old), labels_with_values(new), chosen):
         facts = (configuration_facts(old, pair.old), configuration_facts(new, pair.new))
-        rows += _compared(_scope(pair), *facts)
+        rows += _compared(_scope(pair), *_with_all_modules(*facts))
     return tuple(rows)
+
+
+def _with_all_modules(old: Facts, new: Facts) -> tuple[Facts, Facts]:
+    """Where both sides have a list of modules, what is not in it was not loaded."""
+    lists = [[name for name in side if name.startswith(MODULE)] for side in (old, new)]
+    if not all(lists):
+        return old, new
+    absent = dict.fromkeys((*lists[0], *lists[1]), NOT_LOADED)
+    return {**absent, **old}, {**absent, **new}
 
 
 def what_changed(rows: Iterable[FactChange]) -> tuple[str, ...]:
@@ -195,6 +205,7 @@ def configuration_facts(side: Measured, key: str) -> Facts:
         facts["guest"] = f"{guest.get('name', '')} {str(guest.get('digest', ''))[:12]}".strip()
     if programs := document.get("programs"):
         facts["benchmark program"] = str(programs)[:12]
+    facts |= {str(name): str(value) for name, value in (document.get("printed") or {}).items()}
     facts["mpigraft"] = side.campaign.tool
     return facts
 

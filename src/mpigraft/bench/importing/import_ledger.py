@@ -99,7 +99,9 @@ class Book:
         rows = store.launch_tables(campaign.id)
         self._launches = {row.launch for row in rows}
         self._layouts = {row.layout for row in rows}
-        self._labels = {c.key: c.id for c in store.configurations(campaign.id)}
+        stored = store.configurations(campaign.id)
+        self._labels = {c.key: c.id for c in stored}
+        self._printed = {c.key: json.loads(c.provenance).get("printed", {}) for c in stored}
         self._holders = {row.table: row.configuration for row in rows if row.table}
         # (configuration, allocation, layout, benchmark) -> its next round
         self._next = {place: last + 1 for place, last in store.last_rounds(campaign.id).items()}
@@ -154,13 +156,18 @@ class Book:
         self, table: ImportTable, key: str, allocation: AllocationRecord, writer: Writer
     ) -> None:
         """Write what the launches refer to, once per file of the store."""
-        provenance = canonical({"imported": True, "machine": self._plan.get("machine", "")})
         if self.campaign.id not in self._written:
             writer.add_campaign(self.campaign)
-        if key not in self._written:
+        before = self._printed.get(key, {})
+        printed = {name: _joined(before.get(name, ""), value) for name, value in table.printed}
+        printed = before | printed
+        if key not in self._written or printed != before:
+            self._printed[key] = printed
+            provenance = {"imported": True, "machine": self._plan.get("machine", "")}
+            document = canonical(provenance | ({"printed": printed} if printed else {}))
             label = table.configuration
             writer.add_configuration(
-                ConfigurationRecord(self.campaign.id, key, label, provenance, table.buffers)
+                ConfigurationRecord(self.campaign.id, key, label, document, table.buffers)
             )
             self._labels.setdefault(key, label)
         if allocation.id not in self._written:
@@ -237,6 +244,11 @@ class Book:
                 place = (*owner, table.layout, benchmark)
                 self._next[place] = max(self._next.get(place, 0), number + 1)
         return series
+
+
+def _joined(before: str, value: str) -> str:
+    """Join what several tables of a configuration print, each once."""
+    return ", ".join(dict.fromkeys(filter(None, (*before.split(", "), *value.split(", ")))))
 
 
 def is_partial(layout: str) -> bool:

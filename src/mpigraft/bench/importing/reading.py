@@ -13,6 +13,7 @@ from mpigraft.bench.importing import reframe
 from mpigraft.bench.importing.content import read_content
 from mpigraft.bench.importing.labels import unlabel
 from mpigraft.bench.importing.pattern import Fields
+from mpigraft.bench.importing.printed import Facts, printed_facts
 from mpigraft.bench.importing.reports import mark_dead, take_reports
 from mpigraft.bench.suites.base import Parsed
 from mpigraft.bench.suites.worlds import read_worlds
@@ -79,6 +80,7 @@ class ImportTable:
     started: str = ""  # ISO 8601, UTC; empty: not known
     round: int | None = None  # None: the next one
     lost: int = 0  # values that were left out, since their run died
+    printed: Facts = ()  # beside the tables: hosts, modules, iterations
 
     @property
     def digest(self) -> str:
@@ -168,6 +170,7 @@ def _worlds(
     """Read a file as a table, or as one for each of its layouts. A part without a value is a
     finding of the file's first table."""
     text, deaths = take_reports(data)
+    printed = printed_facts(data)  # above all of its tables
     worlds, findings = read_worlds(suite, text, source=source.name)
     outputs = mark_dead([world.parsed for world in worlds], deaths, source.name)
     measured = [m for world in worlds for m in world.parsed.measurements]
@@ -179,7 +182,9 @@ def _worlds(
         alone = len(worlds) == 1
         named = source if alone else replace(source, name=f"{source.name}:{world.line}")
         parsed = replace(output, findings=(*output.findings, *findings))
-        yield _table(named, path, data if alone else world.data, suite, parsed, options)
+        own = data if alone else world.data
+        table = _table(named, path, own, suite, parsed, options)
+        yield replace(table, printed=printed_facts(own) or printed)
         findings = ()
 
 
