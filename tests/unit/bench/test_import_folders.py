@@ -16,7 +16,6 @@ from mpigraft.bench import ImportOptions, Pattern
 from mpigraft.bench.importing.pattern import DATES, read_date
 from mpigraft.bench.importing.reading import ImportSource, read_results
 from mpigraft.core.errors import UsageError
-from mpigraft.core.process import command
 from mpigraft.store import Store
 from tests.builders.commands import run_on_store as run
 from tests.builders.messages import matches, shows
@@ -250,12 +249,8 @@ def test_machines_of_a_pattern_are_campaigns(
 
 
 def test_a_name_is_text_and_nothing_else(
-    store: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "_echo", None)  # --verbose holds for this test alone
     folder = results(tmp_path / "r", "a\x1b[31mb\nforged: 9 values", "[bold]x", "..x")
     (folder / "..x").rename(folder / "x..")
     assert run(store, "--verbose", "import", folder, "--configuration", "x") == 0

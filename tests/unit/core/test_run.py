@@ -96,11 +96,8 @@ def test_what_cannot_start_is_a_code_and_a_reason(argv: list[str], code: int) ->
     assert not done.ok
 
 
-def test_words_may_be_paths_and_are_echoed_as_a_shell_would_take_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_words_may_be_paths_and_are_echoed_as_a_shell_would_take_them() -> None:
     lines: list[str] = []
-    monkeypatch.setattr(command, "_echo", None)
     command.echo_to(lines.append)
     command.run_command([Path("/bin/echo"), "two words", "$HOME"])
     assert lines == ["/bin/echo 'two words' '$HOME'"]
