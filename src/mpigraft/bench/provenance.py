@@ -59,16 +59,18 @@ def _launched_by(configuration: Configuration, mpi: MpiInstall) -> list[str]:
 
 
 def _setting(setting: Setting) -> dict[str, object]:
-    """Give what an arm has besides its plain one, whose key is `plain`."""
-    visible = env.shown({row.name: row.value or "" for row in setting.rows})
+    """Give what an arm has besides its plain one, whose key is `plain`. Names that look like
+    secrets' were refused; files are (variable, SHA-256, text)."""
     return {
         "name": setting.name,
         "plain": setting.plain,
         "variables": [
-            [row.name, None if row.value is None else visible.get(row.name, env.STRUCK)]
-            for row in setting.rows
+            [row.name, None if row.value is None else env.redact(row.value)] for row in setting.rows
         ],
-        "files": [[one.variable, sha256(one.text.encode()).hexdigest()] for one in setting.files],
+        "files": [
+            [one.variable, sha256(one.text.encode()).hexdigest(), env.redact(one.text)]
+            for one in setting.files
+        ],
         "launcher": setting.launcher,
     }
 

@@ -233,6 +233,43 @@ def test_a_name_of_another_kind_of_archive_is_refused(run: Run, tmp_path: Path) 
     assert not (tmp_path / "ticket.zip").exists()
 
 
+def with_setting(side: Measured) -> Measured:
+    """The last configuration as an arm of a setting."""
+    *others, record = side.configurations
+    document = json.loads(record.provenance)
+    document["setting"] = {
+        "name": "ring", "plain": others[0].key, "variables": [["ON", "a b"], ["OFF", None]],
+        "files": [["RULES", "0" * 64, "0 $(no shell)\n"]], "launcher": ["--mca", "x", "y z"],
+    }  # fmt: skip
+    arm = replace(record, provenance=json.dumps(document))
+    return replace(side, configurations=(*others, arm))
+
+
+def test_a_script_of_a_setting_has_its_variables_file_and_launcher_options(
+    run: Run, tmp_path: Path
+) -> None:
+    keep(Store(tmp_path / "store"), with_setting(campaign(1, plan=PLAN, rounds=6)))
+    assert run("bundle", "night1", "-o", "b.tar.gz").code == 0
+    folder = unpacked(tmp_path / "b.tar.gz", tmp_path / "x")
+    (script,) = (s for s in folder.glob("scripts/*.sh") if "RULES" in s.read_text())
+    bench, mpirun = tmp_path / "bench", tmp_path / "mpi/bin/mpirun"
+    bench.write_text('#!/bin/sh\necho "$ON ${OFF-unset}"; cat "$RULES"\n')
+    mpirun.parent.mkdir(parents=True)
+    mpirun.write_text(
+        '#!/bin/sh\nprintf "[%s]" "$1" "$2" "$3"\n'
+        'while [ "$1" != env ]; do shift; done\nexec "$@"\n'
+    )
+    (mpirun.parent / "mpiexec").symlink_to(mpirun)
+    for program in (bench, mpirun):
+        program.chmod(0o755)
+    environ = {"PATH": "/usr/bin:/bin", "BENCH": str(bench), "MPI_PREFIX": str(tmp_path / "mpi")}
+    done = subprocess.run(
+        ["sh", script], capture_output=True, text=True, env={**environ, "OFF": "1"}, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[:2] == ["[--mca][x][y z]a b unset", "0 $(no shell)"]
+
+
 def test_an_import_has_no_scripts(run: Run, tmp_path: Path) -> None:
     keep(Store(tmp_path / "store"), campaign(6, plan="{}"))
     assert run("bundle", "-o", "b.tar.gz").code == 0

@@ -6,6 +6,7 @@ mapping or binding needs the CPUs of the reader's nodes, which nobody knows here
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,9 @@ def launch_lines(provenance: dict[str, Any], layout: Layout) -> Iterator[str]:
     yield '    $MPIEXEC "$@"'
     yield "  else"
     words = _words(kind, str(provenance.get("family") or ""), layout, pmi)
+    own = [shlex.quote(str(w)) for w in (provenance.get("setting") or {}).get("launcher") or ()]
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    words = (*words[:first], *own, *words[first:])
     yield f'    {" ".join(words)} "$@"'
     yield "  fi"
     yield "}"

@@ -59,9 +59,18 @@ def scripts(side: Measured) -> dict[str, bytes]:
             name = f"{number:02}-{safe_name(record.id)}-{safe_name(key)}.sh"
             runs = (*_own_runs(own), *_suite_runs(starts, key, _prefix(provenance)))
             head = _head(side, record, provenance, key)
-            lines = [*head, *_preparation(provenance, layout, bool(native), starts), *runs]
+            copies = _setting_files(number, provenance)
+            lines = [*head, *_preparation(provenance, layout, bool(native), starts, copies), *runs]
             files[name] = ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
+            files |= {name: text.encode("utf-8", "surrogateescape") for _, name, text in copies}
     return files
+
+
+def _setting_files(number: int, provenance: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """List (variable, name in the bundle, text) of the files of a configuration's setting."""
+    rows = (provenance.get("setting") or {}).get("files") or ()
+    named = ((str(variable), str(text)) for variable, _, text in rows)
+    return [(v, f"{number:02}-{safe_name(v)}.txt", text) for v, text in named if NAME.fullmatch(v)]
 
 
 def _layout(key: str, cores: int) -> Layout | None:
@@ -91,15 +100,20 @@ def _head(
 
 
 def _preparation(
-    provenance: dict[str, Any], layout: Layout, native: bool, starts: list[dict[str, Any]]
+    provenance: dict[str, Any],
+    layout: Layout,
+    native: bool,
+    starts: list[dict[str, Any]],
+    copies: list[tuple[str, str, str]],
 ) -> Iterator[str]:
     yield "set -eu"
     yield 'if [ -z "${MPI_PREFIX:-}" ]; then'
     yield '  echo "set MPI_PREFIX to the folder of that MPI" >&2'
     yield "  exit 2"
     yield "fi"
-    if native:
+    if native or copies:
         yield 'here=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd)'
+    if native:
         yield _comment("In a folder that every node sees. BENCH: one that is built already.")
         yield "bench=${BENCH:-$PWD/mpigraft-bench-$$}"
         yield '[ -n "${BENCH:-}" ] || trap \'rm -f "$bench"\' EXIT'
@@ -112,10 +126,22 @@ def _preparation(
     ranks, launcher = _environment(provenance.get("environment") or (), _prefix(provenance))
     yield from (f"export {name}={value}" for name, value in launcher.items())
     yield from launch_lines(provenance, layout)
-    words = " ".join(f"{name}={value}" for name, value in ranks.items())
+    words = _rank_words(ranks, provenance.get("setting") or {}, copies)
     yield "measure() {"
     yield f'  launch env {words} "$@"' if words else '  launch "$@"'
     yield "}"
+
+
+def _rank_words(
+    ranks: dict[str, str], setting: dict[str, Any], copies: list[tuple[str, str, str]]
+) -> str:
+    """Write the words of `env` for ranks: those of a setting come before all others."""
+    own = [(str(n), v) for n, v in setting.get("variables") or () if NAME.fullmatch(str(n))]
+    ranks = {name: value for name, value in ranks.items() if name not in dict(own)}
+    ranks |= {name: shlex.quote(str(value)) for name, value in own if value is not None}
+    ranks |= {name: f'"$here/scripts/{file}"' for name, file, _ in copies}
+    unset = (f"-u {name}" for name, value in own if value is None)
+    return " ".join([*unset, *(f"{name}={value}" for name, value in ranks.items())])
 
 
 def _comment(text: str) -> str:
