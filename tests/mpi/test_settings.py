@@ -55,7 +55,7 @@ def effects(machine: Machine, mpi: str, transport: str, word: str) -> dict[str, 
             "mpich@5", "shm-ucx", "a:UCX_RNDV_THRESH=65k",
             {"UCX_RNDV_THRESH": "read"},
         ),
-        ("intel", "shm-ofi-tcp", "a:I_MPI_ADJUST_BCAST=1", {"I_MPI_ADJUST_BCAST": "not known"}),
+        ("intel", "shm-ofi-tcp", "a:I_MPI_ADJUST_BCAST=1", {"I_MPI_ADJUST_BCAST": "read"}),
     ],
 )  # fmt: skip
 def test_what_is_in_effect_is_what_the_mpi_says(
@@ -71,6 +71,7 @@ def test_what_is_in_effect_is_what_the_mpi_says(
         ("openmpi@5", "ob1-sm", "MCA_OMPI_pml", "did you mean OMPI_MCA_pml? "),
         ("mpich@5", "shm-ucx", "UCX_RNDV_TRESH", "did you mean UCX_RNDV_THRESH? "),
         ("mpich@5", "shm-ofi-tcp", "MPIR_CVAR_BCAST_INTRA_ALGORITM", ""),
+        ("intel", "shm-ofi-tcp", "I_MPI_ADJUST_ALREDUCE", ""),
     ],
 )
 def test_a_name_that_a_version_does_not_have_is_refused(

@@ -46,6 +46,16 @@ libfabric:5028:1795959670::tcp:core:fi_param_get_():395<info> read int var zeroc
 """
 
 
+INTEL = b"""\
+[0] MPI startup(): I_MPI_ADJUST_BCAST=1
+[0] MPI startup(): I_MPI_FOO environment variable is not supported.
+[0] MPI startup(): I_MPI_ADJUST_ALREDUCE environment variable is not supported.
+[0] MPI startup(): Similar variables:
+[0] \t I_MPI_ADJUST_ALLREDUCE
+[0] \t I_MPI_ADJUST_IALLREDUCE
+"""
+
+
 def configuration(mpi: MpiInstall, *files: SettingFile, **values: str | None) -> Configuration:
     rows = tuple(EnvRow(n, v, Scope.RANK, "setting s") for n, v in values.items())
     return replace(a_configuration(mpi), setting=Setting("s", rows, files))
@@ -114,6 +124,21 @@ def test_ucx_names_what_it_used_and_what_nobody_did(say: Callable[..., None]) ->
         "UCX_X": SettingState.NOT_KNOWN,
     }
     assert setting_effects(one, {})[0].near == NEAR.format("UCX_RNDV_THRESH")
+
+
+def test_intel_names_what_it_took_and_what_it_does_not_support(say: Callable[..., None]) -> None:
+    say({}, INTEL)
+    one = configuration(
+        an_mpi("intel@2021.18.1"),
+        I_MPI_ADJUST_BCAST="1", I_MPI_ADJUST_ALREDUCE="2", I_MPI_FOO="3", I_MPI_PIN="1",
+    )  # fmt: skip
+    assert states(one) == {
+        "I_MPI_ADJUST_BCAST": SettingState.READ,
+        "I_MPI_ADJUST_ALREDUCE": SettingState.UNKNOWN,
+        "I_MPI_FOO": SettingState.UNKNOWN,
+        "I_MPI_PIN": SettingState.NOT_KNOWN,
+    }
+    assert "I_MPI_ADJUST_ALLREDUCE" in setting_effects(one, {})[1].near
 
 
 def test_libfabric_names_what_it_looks_up_by_provider(say: Callable[..., None]) -> None:

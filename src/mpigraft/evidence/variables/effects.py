@@ -2,8 +2,9 @@
 
 One program of the MPI runs alone with all that a rank of the configuration gets. MPI_T lists the
 MPI's own variables with their values; UCX prints which of its names it used and which nobody did,
-libfabric each name that it looks up. Signs: UCX 1.20 src/ucs/config/parser.c, libfabric 2
-src/var.c; seen with Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18.
+libfabric each name that it looks up, Intel MPI what it took and what it does not support. Signs:
+UCX 1.20 src/ucs/config/parser.c, libfabric 2 src/var.c; seen with Open MPI 5.0.11, MPICH 5.0.2 and
+Intel MPI 2021.18.
 """
 
 from __future__ import annotations
@@ -40,13 +41,21 @@ from mpigraft.evidence.variables.query import (
 from mpigraft.launch import IN_GUEST
 from mpigraft.native import VARS, choose_tool
 
-TALKATIVE = {"FI_LOG_LEVEL": "info", "UCX_LOG_LEVEL": "info", "UCX_WARN_UNUSED_ENV_VARS": "y"}
+TALKATIVE = {
+    "FI_LOG_LEVEL": "info", "I_MPI_DEBUG": "10", "UCX_LOG_LEVEL": "info",
+    "UCX_WARN_UNUSED_ENV_VARS": "y",
+}  # fmt: skip
 UNUSED = re.compile(r"unused environment variables?: (.*)")  # UCX_A (maybe: UCX_B?); UCX_C
 UCX_NAME = re.compile(r"(UCX_\w+)(?: \(maybe: ([^)]*?)\??\))?")
 USED = re.compile(r"UCX_\* env variables?: (.*)")
 INVALID = re.compile(r"Invalid value for (\w+): .*")
 # Of a provider's log its name is part of the variable's: FI_TCP_ZEROCOPY_SIZE; `core` is none.
 FI_NAME = re.compile(r":(\w+):\w+:fi_param_get_\w*\(\):\d+<\w+> (read \w+ var|variable) (\w+)=(.*)")
+INTEL_READ = re.compile(r"MPI startup\(\): (I_MPI_\w+=.*)")
+INTEL_UNKNOWN = re.compile(
+    r"MPI startup\(\): (I_MPI_\w+) environment variable is not supported\.\n"
+    r"(?:.*Similar variables:\s*\n((?:\[\d+\]\s+I_MPI_\w+\s*\n)*))?"
+)
 DEFINITE = ("OMPI_MCA_", "MPIR_CVAR_", "UCX_")  # all names that there are were listed
 TO_REPORT = {SettingState.UNKNOWN, SettingState.OVERRIDDEN, SettingState.REFUSED}
 
@@ -101,6 +110,8 @@ class _Signs:
             word.partition("=")[::2] for line in USED.findall(log) for word in line.split()
         )
         self.invalid = {match[1]: match[0] for match in INVALID.finditer(log)}
+        self.intel = dict(line.split("=", 1) for line in INTEL_READ.findall(log))
+        self.similar = {name: near.split()[1::2] for name, near in INTEL_UNKNOWN.findall(log)}
         lookups = [
             (f"FI_{'' if owner == 'core' else f'{owner}_'}{name}".upper(), found, value)
             for owner, found, name, value in FI_NAME.findall(log)
@@ -117,6 +128,11 @@ class _Signs:
             return self._of_ucx(name)
         if name.startswith("FI_"):
             return self._of_libfabric(name)
+        if name in self.similar:
+            near = did_you_mean(name, self.similar[name])
+            return SettingEffect(name, SettingState.UNKNOWN, "Intel MPI: not supported", near)
+        if name in self.intel:
+            return SettingEffect(name, SettingState.READ, f"Intel MPI: {name}={self.intel[name]}")
         if entries := self.entries.get(name):
             return self._of_mpi(row, entries[0])
         if name.startswith(tuple(begins for begins, _ in beginnings_of(self.mpi.family))):
