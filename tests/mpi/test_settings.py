@@ -140,3 +140,18 @@ def test_a_job_gets_a_copy_of_a_file_and_a_change_of_it_counts(
             assert (ended.returncode, ended.stdout) == (0, f"{text}1\n"), ended.stderr
     file.write_text(file.read_text().replace('"1"', '"2"'))
     assert run(*words, env=dict(os.environ)).stdout == "second\n2\n"
+
+
+def test_jobs_of_a_setting_with_an_unknown_name_are_not_submitted(
+    fresh_home: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "campaign.toml"
+    words = ("submit", file, "--nodes", "2", "--dry-run", "--scheduler", "slurm")
+    text = 'mpi = "openmpi@5"\ntransport = "ob1-sm"\nnodes = 2\n[setting.a]\nenv = ["{}=1"]\n'
+    file.write_text(text.format("OMPI_MCA_smcs"))
+    refused = mpigraft("--store", tmp_path / "store", *words)
+    assert refused.returncode == 2
+    assert "[setting-name-unknown]" in refused.stderr
+    file.write_text(text.format("OMPI_MCA_smsc"))
+    done = mpigraft("--store", tmp_path / "store", *words)
+    assert done.returncode == 0, done.stderr

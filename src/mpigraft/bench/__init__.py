@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mpigraft.bench.schedule.campaign import schedule_launches as schedule_launches
     from mpigraft.bench.schedule.extension import extend_campaign as extend_campaign
     from mpigraft.bench.schedule.places import Start as Start
+    from mpigraft.bench.settings_in_effect import refuse_unknown_settings as refuse_unknown_settings
     from mpigraft.bench.settings_in_effect import with_effects as with_effects
     from mpigraft.bench.submission import ShareStatus as ShareStatus
     from mpigraft.bench.submission import SubmissionStatus as SubmissionStatus

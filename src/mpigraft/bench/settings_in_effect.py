@@ -9,10 +9,13 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from mpigraft.bench.schedule.campaign import Campaign
-from mpigraft.core.model import Configuration, SettingEffect
+from mpigraft.bench.schedule.campaign import Campaign, plan_campaign
+from mpigraft.core.errors import MpigraftError
+from mpigraft.core.model import Configuration, Machine, SettingEffect
 from mpigraft.evidence import refuse_unknown_names, setting_effects
+from mpigraft.request import AXES, CampaignSpec
 
+UNKNOWN = "setting-name-unknown"
 WORKERS = 4  # an MPI that starts waits more than it computes
 
 
@@ -29,3 +32,15 @@ def with_effects(campaign: Campaign) -> Campaign:
     for one in arms if not campaign.spec.allow_unknown else ():
         refuse_unknown_names(one, effects[one.key])
     return replace(campaign, effects=effects)
+
+
+def refuse_unknown_settings(spec: CampaignSpec, machine: Machine) -> None:
+    """Raise UsageError for a variable of a setting that an MPI of this login node does not have,
+    before jobs wait for nodes. What else this node lacks says nothing of the nodes of a job."""
+    axes = {key: getattr(CampaignSpec(), key) for key in AXES}
+    spec = replace(spec, layout=("1x2",), benchmark=("latency",), matrix="", limits=(), **axes)
+    try:
+        with_effects(plan_campaign(spec, machine))
+    except MpigraftError as error:
+        if error.code == UNKNOWN:
+            raise

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpigraft.cli.common import flag, option, out, program, store_of, tell, tell_unread
+from mpigraft.cli.common import (
+    examine_machine,
+    flag,
+    option,
+    out,
+    program,
+    store_of,
+    tell,
+    tell_unread,
+)
 from mpigraft.core.errors import MissingError, UsageError
 from mpigraft.core.numbers import counted
 from mpigraft.core.text import columns, fold
@@ -90,7 +99,13 @@ def command(
       mpigraft submit campaign.toml --time 30m --chain 3
       mpigraft submit --resume night --rounds 24
     """
-    from mpigraft.bench import network_options, parse_duration, plan_submission, submit_jobs
+    from mpigraft.bench import (
+        network_options,
+        parse_duration,
+        plan_submission,
+        refuse_unknown_settings,
+        submit_jobs,
+    )
     from mpigraft.core.model import JobRequest, refuse_count
     from mpigraft.launch import SCHEDULERS, find_scheduler
     from mpigraft.request import read_site, read_spec
@@ -112,6 +127,8 @@ def command(
         # A script may be looked at where no scheduler is.
         kind = scheduler if dry_run and scheduler else find_scheduler(scheduler)
         record = plan_submission(spec, nodes or 1, limit_s, allocations or 1, kind)
+        if spec.setting:
+            refuse_unknown_settings(spec, examine_machine())
         shares = tuple(range(1, record.shares + 1))
     if record.scheduler not in SCHEDULERS:
         find_scheduler(record.scheduler)

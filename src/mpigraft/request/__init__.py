@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from mpigraft.request.settings import RequestedSetting as RequestedSetting
     from mpigraft.request.site import flag_of_key as flag_of_key
     from mpigraft.request.site import read_site as read_site
+    from mpigraft.request.spec import AXES as AXES
     from mpigraft.request.spec import USUAL_MAX_SIZE as USUAL_MAX_SIZE
     from mpigraft.request.spec import CampaignSpec as CampaignSpec
     from mpigraft.request.spec import asked_campaign as asked_campaign
