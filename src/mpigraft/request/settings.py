@@ -31,6 +31,8 @@ from mpigraft.request.options import (
     settings_of,
 )
 
+# Labels of arms have these words for other things: the arm without a setting, and launchers.
+RESERVED = ("plain", "own", "srun", "flux", "pals", "aprun", "prrte", "orte", "hydra")
 LOADER = ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "PATH")
 
 
@@ -141,6 +143,8 @@ def named_setting(
 
 def _refuse(one: RequestedSetting, place: str) -> None:
     """Raise UsageError, which names `place`, for a setting that cannot be measured anywhere."""
+    if one.name in RESERVED:
+        raise UsageError.of("setting-name-reserved", place=place, name=one.name)
     try:
         variables, paths = one.variables, one.paths
     except UsageError as error:

@@ -85,6 +85,8 @@ def test_a_flag_comes_before_the_file_s_of_one_name(tmp_path: Path) -> None:
         ("other:LD_PRELOAD=/x.so", "setting-other-mpi"),
         ("other:OPAL_PREFIX=/x", "setting-other-mpi"),
         ("name:-1A", "setting-variable-name"),
+        ("plain:A=1", "setting-name-reserved"),
+        ("srun:A=1", "setting-name-reserved"),
         ("a b:A=1", "named-table-name"),
         ("quote:A='1", "value-invalid"),
         ("x={env=1}", "value-type"),
