@@ -28,7 +28,7 @@ WORKERS = 4  # an MPI that starts waits more than it computes
 
 
 @takes_request(
-    only=("transport", "env"),
+    only=("transport", "env", "setting"),
     usual={"transport": True},
     texts={"transport": "Add the settings of this transport: ofi-lnx, ob1-sm."},
 )
@@ -64,20 +64,22 @@ def command(
     \b
     Examples:
       mpigraft vars --mpi openmpi@5 --transport ob1-sm
-      mpigraft vars --mpi mpich --filter eager
+      mpigraft vars --mpi mpich --filter eager --setting tuned.toml:big
       mpigraft vars --diff openmpi@4 openmpi@5 --filter btl_tcp
     """
     from mpigraft.core.env import redact
     from mpigraft.discovery import discover_machine, with_places
+    from mpigraft.request import read_site
 
     if diff and mpi:
         raise UsageError.of("diff-excludes-mpi")
+    spec = replace(asked.value, setting=read_site(os.environ).settings_of(asked.value))
     with console(stderr=True).status("reading variables"):
         machine = with_places(discover_machine(), diff or mpi or ())
         if diff:
-            answers = _pair(machine, diff, asked.value, native_build)
+            answers = _pair(machine, diff, spec, native_build)
         else:
-            answers = _answers(machine, mpi or (), asked.value, native_build)
+            answers = _answers(machine, mpi or (), spec, native_build)
     chosen = [replace(a, entries=tuple(matching(a.entries, filter_ or ""))) for a in answers]
     width = columns(100)
     if as_json:

@@ -86,6 +86,11 @@ class Site:
         """Return settings with those that are a name alone looked up here. Raises UsageError."""
         return tuple(named_setting(one, self.settings, str(self.path)) for one in requested)
 
+    def settings_of(self, spec: RunSpec) -> tuple[RequestedSetting, ...]:
+        """Read the settings of a job as they were typed. Raises UsageError."""
+        words = list(spec.setting)
+        return self.named_settings(read_option(options_of(RunSpec), "setting", words, COMMAND_LINE))
+
     def with_defaults(self, spec: CampaignSpec) -> CampaignSpec:
         """Return the same campaign with the site's builds of suites where it names none; in a
         container, with the site's engine, and its options of engines and those of its binds that
@@ -142,10 +147,7 @@ class Site:
             sources[key] = f"{own[key]}, {COMMAND_LINE}" if both else COMMAND_LINE
         sources |= dict.fromkeys(sorted(given - RUN.keys()), COMMAND_LINE)
         mpis = () if "mpi" in given else self.run.mpis  # a user's choice goes over a site's list
-        requested = read_option(
-            options_of(RunSpec), "setting", list(asked.value.setting), COMMAND_LINE
-        )
-        changes["setting"] = self.named_settings(requested)
+        changes["setting"] = self.settings_of(asked.value)
         spec = with_options(asked.value, changes)
         return replace(spec, mpis=mpis, optional=self.run.binds, sources=tuple(sources.items()))
 

@@ -21,7 +21,7 @@ from mpigraft.evidence.variables import query
 from mpigraft.evidence.variables.query import Answer, Assignment, VariableEntry
 from mpigraft.native import programs
 from mpigraft.report import variable_summary
-from mpigraft.request import RunSpec
+from mpigraft.request import RequestedSetting, RunSpec
 from tests.builders.configuration import a_machine, a_transport, an_mpi
 from tests.builders.messages import matches, shows
 from tests.builders.variables import TRUTH, Tell, asker, control, ended, listed, performance
@@ -229,7 +229,13 @@ def test_settings_come_in_the_order_of_a_job(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(query, "resolve_transport", lambda name, *_: a_transport(name))
     environ = {"OMPI_MCA_coll": "^han", "OMPI_MCA_pml": "ucx", "HOME": "/home", "FI_TOKEN": "x"}
     spec = RunSpec(transport="ob1-sm", settings=("A=1=2",))
+    one = RequestedSetting(env=("A=2",), unset=("B",), files=("C=/c",), name="big")
+    spec = replace(spec, setting=(one,))
     rows, dropped = query.variable_rows(OPENMPI, a_machine(OPENMPI), spec, environ)
+    assert [(row.name, row.value) for row in rows if row.source == "setting big"] == [
+        ("A", "2"), ("B", None), ("C", "/c"),
+    ]  # fmt: skip
+    rows = tuple(row for row in rows if row.source != "setting big")
     names = [(r.name, r.value) for r in rows]
     assert names == [("OMPI_MCA_coll", "^han"), ("ASKED", "ob1-sm"), ("A", "1=2")]
     assert [r.source.split()[0] for r in rows] == ["environment", "transport", "--env"]

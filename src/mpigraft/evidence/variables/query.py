@@ -103,8 +103,8 @@ def variable_asker(program: Path, mpi: MpiInstall, environ: Mapping[str, str]) -
 def variable_rows(
     mpi: MpiInstall, machine: Machine, spec: RunSpec, environ: Mapping[str, str]
 ) -> tuple[tuple[EnvRow, ...], tuple[Finding, ...]]:
-    """Return rows of the user's environment, of a job's transport and of its settings, the last of
-    a name winning as in a job; and what of the environment a job would not be given.
+    """Return rows of the user's environment, of a job's transport, its variables and its settings,
+    the last of a name winning as in a job; and what of the environment a job would not be given.
 
     Raises UsageError for a setting without `=`, and as `knowledge.loader.resolve` does.
     """
@@ -114,6 +114,11 @@ def variable_rows(
         chosen = resolve_transport(spec.transport, mpi, Facts.of(machine))
         rows += [replace(row, source=f"transport {spec.transport}") for row in chosen.env]
     rows += [_row(f"{name}={value}", "--env") for name, value in settings_of(spec.settings)]
+    rows += [
+        EnvRow(name, value, Scope.RANK, f"setting {one.name}")
+        for one in spec.setting
+        for name, value in (*one.variables, *one.paths)
+    ]
     dropped = tuple(
         Finding.of("environment-dropped", name=name, why=why)
         for name, why in passed.dropped
