@@ -72,6 +72,20 @@ class RequestedSetting:
         """Give sorted (variable, path) pairs of its files."""
         return settings_of(self.files)
 
+    def merged(self, other: RequestedSetting) -> RequestedSetting | None:
+        """Return both as one; None: both have a value for one variable."""
+        own, more = ({*(name for name, _ in (*one.variables, *one.paths))} for one in (self, other))
+        if own & more:
+            return None
+        return RequestedSetting(
+            (*self.env, *other.env),
+            (*self.unset, *other.unset),
+            (*self.files, *other.files),
+            (*self.launcher, *other.launcher),
+            (*self.within, *other.within),
+            f"{self.name}+{other.name}",
+        )
+
     def relative_to(self, folder: Path) -> RequestedSetting:
         """Return the same with the paths of its files made whole."""
         whole = (f"{v}={(folder / Path(p).expanduser()).absolute()}" for v, p in self.paths)

@@ -145,6 +145,11 @@ class CampaignSpec:
         "eager64:UCX_RNDV_THRESH=65536. 'A=1 B=2 -C' sets two and unsets C; repeatable.",
         panel="What to measure", rare=True,
     )  # fmt: skip
+    combine: bool = option(
+        default=False, example="true",
+        help="Measure settings together too: each that go with each other.",
+        panel="What to measure", rare=True,
+    )  # fmt: skip
     allow_unknown: bool = option(
         default=False, example="true",
         help="Measure settings with variables that an MPI here does not know.",

@@ -114,7 +114,7 @@ def make_configurations(
             if own.runs_over(transport.name)
         )
     _refuse_unmet(spec, configurations.values(), skipped)
-    arms, absent_arms = with_settings(spec.setting, configurations.values())
+    arms, absent_arms = with_settings(spec.setting, configurations.values(), combine=spec.combine)
     return arms, (*skipped, *absent_arms)
 
 

@@ -6,8 +6,9 @@ An arm's key is made of its plain arm's key and the contents of the setting. Its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from mpigraft.core.errors import UsageError
@@ -33,31 +34,42 @@ READERS: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
 )
 
 
+def combinations(requested: Sequence[RequestedSetting]) -> Iterator[RequestedSetting]:
+    """Yield settings, then those of two and more that have no variable in common."""
+    made: list[RequestedSetting] = []
+    for one in requested:
+        made += [one, *filter(None, (other.merged(one) for other in [*made]))]
+    yield from sorted(made, key=lambda one: one.name.count("+"))
+
+
 def with_settings(
-    requested: Sequence[RequestedSetting], configurations: Iterable[Configuration]
+    requested: Sequence[RequestedSetting],
+    configurations: Iterable[Configuration],
+    *,
+    combine: bool = False,
 ) -> tuple[tuple[Configuration, ...], tuple[Skipped, ...]]:
-    """Return each configuration followed by its arms of settings, and the arms that cannot be, with
-    why. Raises UsageError for a setting that no configuration takes, and for a file that cannot be
-    read."""
+    """Return each configuration followed by its arms of settings, where wanted of `combinations`
+    too, and the arms that cannot be, with why. Raises UsageError for a setting that no
+    configuration takes, and for a file that cannot be read."""
     arms: dict[str, Configuration] = {}
     skipped: list[Skipped] = []
     applied: set[str] = set()
-    settings = [(one, *_contents(one)) for one in requested]
+    contents = cache(_contents)
     for plain in configurations:
         arms[plain.key] = plain
-        for one, rows, files in settings:
+        reasons = {one: _why_not(one, plain) for one in requested}
+        skipped += [(f"{plain.id}+{one.name}", why) for one, why in reasons.items() if why]
+        taken = [one for one, why in reasons.items() if not why]
+        applied |= {one.name for one in taken}
+        for one in combinations(taken) if combine else taken:
             label = f"{plain.id}+{one.name}"
-            if why := _why_not(one, plain):
-                skipped.append((label, why))
-                continue
-            applied.add(one.name)
-            arm = _arm(plain, Setting(one.name, rows, files, one.launcher, plain.key), label)
+            arm = _arm(plain, Setting(one.name, *contents(one), one.launcher, plain.key), label)
             if (same := arms.setdefault(arm.key, arm)) is not arm:
                 skipped.append((label, f"its content is that of {same.id}"))
     for one in requested:
         if one.name not in applied:
-            reasons = dict.fromkeys(why for label, why in skipped if label.endswith(f"+{one.name}"))
-            raise UsageError.of("setting-unmatched", name=one.name, reasons="; ".join(reasons))
+            whys = dict.fromkeys(why for label, why in skipped if label.endswith(f"+{one.name}"))
+            raise UsageError.of("setting-unmatched", name=one.name, reasons="; ".join(whys))
     return tuple(arms.values()), tuple(skipped)
 
 

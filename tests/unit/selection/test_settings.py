@@ -14,7 +14,7 @@ from mpigraft.request.options import COMMAND_LINE
 from mpigraft.request.settings import RequestedSetting
 from mpigraft.request.spec import spec_from
 from mpigraft.selection.configurations import choose_baseline
-from mpigraft.selection.settings import with_setting, with_settings
+from mpigraft.selection.settings import combinations, with_setting, with_settings
 from tests.builders.configuration import a_configuration, a_transport, an_mpi
 
 OPENMPI, MPICH = an_mpi("openmpi@5.0.11"), an_mpi("mpich@5.0.2")
@@ -91,6 +91,17 @@ def test_contents_make_the_key_and_names_do_not(tmp_path: Path) -> None:
     assert [one.id for one in made] == [SM.id, f"{SM.id}+a"]
     ((left_out, why),) = skipped
     assert (left_out, why.split()[-1]) == (f"{SM.id}+b", f"{SM.id}+a")
+
+
+def test_settings_are_combined_where_they_have_no_variable_in_common() -> None:
+    three = settings("a:A=1", "b:B=1", "c:A=2")
+    assert [one.name for one in combinations(three)] == ["a", "b", "c", "a+b", "b+c"]
+    made, _ = with_settings(three, (SM,), combine=True)
+    assert {row.name: row.value for row in made[-1].rows}.items() >= {"A": "2", "B": "1"}.items()
+    assert len({one.key for one in made}) == 6
+    apart = settings("a={env=['A=1'], for=['openmpi']}", "b={env=['B=1'], for=['mpich']}")
+    made, _ = with_settings(apart, ALL, combine=True)  # no configuration takes both
+    assert {one.setting.name for one in made if one.setting} == {"a", "b"}
 
 
 def test_an_arm_knows_its_plain_one_and_wins_over_its_variables() -> None:
