@@ -16,6 +16,7 @@ from mpigraft.core.model import Configuration, EnvRow, Family, Scope, Setting, S
 from mpigraft.core.serialize import digest
 from mpigraft.request import RequestedSetting
 from mpigraft.selection.guest_variants import Skipped
+from mpigraft.selection.rules_files import refuse_rules
 
 MOST_BYTES = 1 << 20  # of a file that every launch gets a copy of
 MPICH_LIKE = frozenset(Family) - {Family.OPENMPI}
@@ -61,6 +62,9 @@ def with_settings(
         skipped += [(f"{plain.id}+{one.name}", why) for one, why in reasons.items() if why]
         taken = [one for one, why in reasons.items() if not why]
         applied |= {one.name for one in taken}
+        for file in (file for one in taken for file in contents(one)[1]):
+            if plain.mpi is not None:
+                refuse_rules(file, plain.mpi)
         for one in combinations(taken) if combine else taken:
             label = f"{plain.id}+{one.name}"
             arm = _arm(plain, Setting(one.name, *contents(one), one.launcher, plain.key), label)

@@ -255,6 +255,8 @@ def plan_campaign(
 def _texts(spec: CampaignSpec) -> Iterator[str]:
     """Yield what a person typed and the store keeps."""
     yield from (spec.name, *spec.env)
+    for one in spec.setting:
+        yield from (*one.env, *one.files, *one.launcher)
     for app in spec.app:
         yield from (*app.command, *app.env, app.figure, app.json, app.output, app.success)
 
