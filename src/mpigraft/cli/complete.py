@@ -173,6 +173,12 @@ def _variables(_: Sequence[str]) -> list[str]:
     return _kept("variables", names)
 
 
+def _settings(_: Sequence[str]) -> list[str]:
+    from mpigraft.request import read_site
+
+    return [one.name for one in read_site(os.environ).settings]
+
+
 def _benchmarks(_: Sequence[str]) -> list[str]:
     def names() -> Iterator[str]:
         from mpigraft.bench import PROGRAM_SUITES
@@ -321,6 +327,7 @@ VALUES: Mapping[str, Values] = {  # of options whose rules have no words
     "--network": lambda _: ("single_node_vni", "job_vni", "none"),
     "--on": _stacks,
     "--scheduler": _schedulers,
+    "--setting": _settings,
     "--stack": _stacks,
     "--transport": _transports,
     "--use": _planned("provided", "="),

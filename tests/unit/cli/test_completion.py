@@ -103,6 +103,14 @@ def test_nothing_is_said_where_nothing_is_known(found: Found, line: str) -> None
     assert found(line) == []
 
 
+def test_settings_of_the_site_complete(
+    found: Found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site.toml").write_text('[setting.big]\nenv = ["A=1"]\n')
+    monkeypatch.setenv("MPIGRAFT_SITE", str(tmp_path / "site.toml"))
+    assert found("mpigraft run --setting b") == ["big"]
+
+
 def test_campaigns_and_mpis_of_this_user_complete(found: Found, tmp_path: Path) -> None:
     from mpigraft.store import Store
 
