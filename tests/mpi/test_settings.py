@@ -64,6 +64,13 @@ def test_what_is_in_effect_is_what_the_mpi_says(
     assert effects(machine, mpi, transport, word) == states
 
 
+def test_mpich_takes_a_file_of_collective_algorithms(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text("{}\n")
+    name = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+    word = f"a={{files={{{name}='{tmp_path}/c.json'}}}}"
+    assert effects(machine, "mpich@5", "shm-ofi-tcp", word) == {name: "in effect"}
+
+
 @pytest.mark.parametrize(
     ("mpi", "transport", "name", "near"),
     [

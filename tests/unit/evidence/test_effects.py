@@ -170,6 +170,20 @@ def test_a_text_of_mpich_and_a_guest_s_mpi_say_nothing(say: Callable[..., None])
     assert set(states(inside).values()) == {SettingState.NOT_KNOWN}
 
 
+def test_mpich_names_the_file_that_its_collectives_are_selected_by(
+    say: Callable[..., None],
+) -> None:
+    name = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"
+    one = configuration(MPICH, SettingFile(name, "/t/c.json", "{}"))
+    for log, state in (
+        (b"MPIR: /t/c.json\nMPID: MPIDI_coll_generic_json\n", SettingState.IN_EFFECT),
+        (b"MPIR: MPII_coll_generic_json\n", SettingState.REFUSED),
+        (b"", SettingState.NOT_KNOWN),
+    ):
+        say({name: "x"}, log, held="NOBODY_")
+        assert states(one) == {name: state}
+
+
 def test_an_mpi_that_does_not_list_its_variables_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

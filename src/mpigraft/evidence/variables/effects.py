@@ -42,9 +42,16 @@ from mpigraft.launch import IN_GUEST
 from mpigraft.native import VARS, choose_tool
 
 TALKATIVE = {
-    "FI_LOG_LEVEL": "info", "I_MPI_DEBUG": "10", "UCX_LOG_LEVEL": "info",
-    "UCX_WARN_UNUSED_ENV_VARS": "y",
+    "FI_LOG_LEVEL": "info", "I_MPI_DEBUG": "10", "MPIR_CVAR_DEBUG_SUMMARY": "1",
+    "UCX_LOG_LEVEL": "info", "UCX_WARN_UNUSED_ENV_VARS": "y",
 }  # fmt: skip
+# What MPICH's summary names each of its files of collective algorithms: its source, or the file.
+SELECTION = {
+    "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE": "MPIR",
+    "MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE": "MPID",
+    "MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE": "MPID/shm",
+}
+SELECTED = re.compile(r"^(MPIR|MPID|MPID/shm): (\S+)$", re.MULTILINE)
 UNUSED = re.compile(r"unused environment variables?: (.*)")  # UCX_A (maybe: UCX_B?); UCX_C
 UCX_NAME = re.compile(r"(UCX_\w+)(?: \(maybe: ([^)]*?)\??\))?")
 USED = re.compile(r"UCX_\* env variables?: (.*)")
@@ -110,6 +117,7 @@ class _Signs:
             word.partition("=")[::2] for line in USED.findall(log) for word in line.split()
         )
         self.invalid = {match[1]: match[0] for match in INVALID.finditer(log)}
+        self.selected = dict(SELECTED.findall(log))
         self.intel = dict(line.split("=", 1) for line in INTEL_READ.findall(log))
         self.similar = {name: near.split()[1::2] for name, near in INTEL_UNKNOWN.findall(log)}
         lookups = [
@@ -150,6 +158,11 @@ class _Signs:
     def _of_mpi(self, row: EnvRow, entry: VariableEntry) -> SettingEffect:
         variable = entry.variable
         held = f"MPI_T: {variable.name} = {variable.word(entry.value)}"
+        if part := SELECTION.get(row.name):
+            taken = self.selected.get(part, "")
+            state = SettingState.IN_EFFECT if taken == row.value else SettingState.REFUSED
+            state = state if taken else SettingState.NOT_KNOWN
+            return SettingEffect(row.name, state, f"MPICH: collective selection {part}: {taken}")
         if reports_default(self.mpi, variable):
             sign = "MPI_T of this family reports the default of a text, set or not"
             return SettingEffect(row.name, SettingState.NOT_KNOWN, sign)
