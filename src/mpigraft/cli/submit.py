@@ -27,6 +27,7 @@ from mpigraft.core.text import columns, fold
 
 if TYPE_CHECKING:
     from mpigraft.core.model import CampaignRecord, JobRecord, JobRequest, SubmissionRecord
+    from mpigraft.request import CampaignSpec
     from mpigraft.store import Store
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": False}
@@ -99,16 +100,9 @@ def command(
       mpigraft submit campaign.toml --time 30m --chain 3
       mpigraft submit --resume night --rounds 24
     """
-    from mpigraft.bench import (
-        network_options,
-        parse_duration,
-        plan_submission,
-        refuse_unknown_settings,
-        submit_jobs,
-    )
+    from mpigraft.bench import network_options, parse_duration, plan_submission, submit_jobs
     from mpigraft.core.model import JobRequest, refuse_count
     from mpigraft.launch import SCHEDULERS, find_scheduler
-    from mpigraft.request import read_site, read_spec
     from mpigraft.store import refuse_unwritable
 
     if rounds is not None and not resume:
@@ -123,12 +117,10 @@ def command(
         record, shares = _cut_off(store, campaign, given, plan)
         record = replace(record, limit_s=limit_s) if time else record
     else:
-        spec = read_site(os.environ).with_defaults(read_spec(Path(campaign)))
+        spec = _spec(campaign)
         # A script may be looked at where no scheduler is.
         kind = scheduler if dry_run and scheduler else find_scheduler(scheduler)
         record = plan_submission(spec, nodes or 1, limit_s, allocations or 1, kind)
-        if spec.setting:
-            refuse_unknown_settings(spec, examine_machine())
         shares = tuple(range(1, record.shares + 1))
     if record.scheduler not in SCHEDULERS:
         find_scheduler(record.scheduler)
@@ -151,6 +143,17 @@ def command(
         _print_forecast(store, record, base, len(links))
         return
     _print_jobs(record, submit_jobs(store, record, links, plan), len(shares))
+
+
+def _spec(file: str) -> CampaignSpec:
+    """Read a campaign file, with what the site's profile adds. Raises UsageError."""
+    from mpigraft.bench import refuse_unknown_settings
+    from mpigraft.request import read_site, read_spec
+
+    spec = read_site(os.environ).with_defaults(read_spec(Path(file)))
+    if spec.setting:
+        refuse_unknown_settings(spec, examine_machine())
+    return spec
 
 
 def find(store: Store, name: str) -> SubmissionRecord:

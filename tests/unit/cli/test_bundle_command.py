@@ -233,13 +233,17 @@ def test_a_name_of_another_kind_of_archive_is_refused(run: Run, tmp_path: Path) 
     assert not (tmp_path / "ticket.zip").exists()
 
 
+WORDS = "[--mca][x][y z]a b unset"  # of the launcher, and two variables of a rank
+RULES = "0 $(no shell)\n"
+
+
 def with_setting(side: Measured) -> Measured:
     """The last configuration as an arm of a setting."""
     *others, record = side.configurations
     document = json.loads(record.provenance)
     document["setting"] = {
         "name": "ring", "plain": others[0].key, "variables": [["ON", "a b"], ["OFF", None]],
-        "files": [["RULES", "0" * 64, "0 $(no shell)\n"]], "launcher": ["--mca", "x", "y z"],
+        "files": [["RULES", "0" * 64, RULES]], "launcher": ["--mca", "x", "y z"],
     }  # fmt: skip
     arm = replace(record, provenance=json.dumps(document))
     return replace(side, configurations=(*others, arm))
@@ -267,7 +271,7 @@ def test_a_script_of_a_setting_has_its_variables_file_and_launcher_options(
         ["sh", script], capture_output=True, text=True, env={**environ, "OFF": "1"}, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:2] == ["[--mca][x][y z]a b unset", "0 $(no shell)"]
+    assert done.stdout.splitlines()[:2] == [WORDS, RULES.strip()]
 
 
 def test_an_import_has_no_scripts(run: Run, tmp_path: Path) -> None:
