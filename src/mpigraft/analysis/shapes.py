@@ -6,11 +6,12 @@ than a larger one, or much longer than its double part of the one before, is a s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from mpigraft.core.model import METRICS, Benchmark, Better, SeriesKey, Value, layout_order
+from mpigraft.core.model import METRICS, Benchmark, Better, Family, SeriesKey, Value, layout_order
 from mpigraft.core.numbers import counted, number, size, size_span
 from mpigraft.knowledge import (
     CurveFilter,
@@ -29,6 +30,7 @@ FLAT = 1.3  # most by which a flat part varies
 LEVEL = 1.02  # most by which a plateau varies
 LAST = 4  # sizes of a plateau
 HOST = "host"
+NAMED = re.compile(f"({'|'.join(sorted(Family, key=len, reverse=True))})@")  # in a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def issues_of_curves(curves: Sequence[MeasuredCurve], baseline: str = "") -> tup
     rows = sorted(known_issues(), key=_is_general)
     for curve in curves:
         taken: set[int] = set()
-        for issue in rows:
+        for issue in (row for row in rows if _may_affect(row, curve.label)):
             hits = [h for h in _hits(issue, curve, curves, baseline) if taken.isdisjoint(h.sizes)]
             taken.update(size for hit in hits for size in hit.sizes)
             if hits:
@@ -104,6 +106,13 @@ def issues_of_curves(curves: Sequence[MeasuredCurve], baseline: str = "") -> tup
 def _is_general(issue: KnownIssue) -> bool:
     shape = issue.detect.curve
     return shape is not None and not shape.benchmarks and not shape.metric
+
+
+def _may_affect(issue: KnownIssue, label: str) -> bool:
+    """Return whether an issue is known of the MPI that a label names, or it names none."""
+    families = issue.detect.version.families if issue.detect.version else ()
+    named = NAMED.search(label)
+    return not (families and named) or Family(named[1]) in families
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ def test_metrics_that_are_no_times_have_no_shape() -> None:
 def test_a_baseline_is_of_the_same_layout_and_is_named() -> None:
     base, slow = made(COPIES, label="base"), made(SLOWER)
     assert "CMA-03" in ids(base, slow)
+    assert "CMA-03" in ids(base, replace(slow, label="app.sif:openmpi@5.0.11/ob1-sm"))
+    for other in ("mpich@5.0.2/ucx", "cray-mpich@9.1.0/ofi-cxi"):  # the issue is of Open MPI
+        assert "CMA-03" not in ids(base, replace(slow, label=other))
     assert "CMA-03" not in ids(base, slow, baseline="")
     assert "CMA-03" not in ids(base, slow, baseline="other")
     assert "CMA-03" not in ids(replace(base, key=base.key._replace(layout="1x4")), slow)
