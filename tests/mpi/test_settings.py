@@ -48,12 +48,20 @@ def effects(machine: Machine, mpi: str, transport: str, word: str) -> dict[str, 
             {
                 "FI_TCP_X": "unknown to this version",
                 "FI_TCP_ZEROCOPY_SIZE": "read",
-                "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "in effect",
+                "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "read",  # MPI_T has a number for it
             },
         ),
         (
             "mpich@5", "shm-ucx", "a:UCX_RNDV_THRESH=65k",
             {"UCX_RNDV_THRESH": "read"},
+        ),
+        (
+            "openmpi@5", "ob1-sm",
+            "a:OMPI_MCA_btl_sm_eager_limit=abc OMPI_MCA_btl_sm_max_send_size=64k",
+            {
+                "OMPI_MCA_btl_sm_eager_limit": "not taken",  # 5.0.11 holds 0
+                "OMPI_MCA_btl_sm_max_send_size": "in effect",
+            },
         ),
         ("intel", "shm-ofi-tcp", "a:I_MPI_ADJUST_BCAST=1", {"I_MPI_ADJUST_BCAST": "read"}),
     ],

@@ -101,6 +101,34 @@ def test_a_value_that_the_mpi_does_not_hold_is_not_taken(say: Callable[..., None
     }
 
 
+@pytest.mark.parametrize(
+    ("mpi", "word", "held", "state"),
+    [
+        (OPENMPI, "abc", 0, SettingState.REFUSED),  # so it does; the default is 4096
+        (OPENMPI, "-5", 2**64 - 5, SettingState.REFUSED),
+        (OPENMPI, "64k", 65536, SettingState.IN_EFFECT),
+        (OPENMPI, "0x40", 64, SettingState.IN_EFFECT),
+        (OPENMPI, "64", 64, SettingState.IN_EFFECT),
+        (OPENMPI, "4096", 4096, SettingState.IN_EFFECT),  # the default, said again
+        (MPICH, "binomial", 1, SettingState.READ),
+        (MPICH, "7", 9, SettingState.REFUSED),
+    ],
+)
+def test_a_value_is_in_effect_where_the_mpi_holds_that_very_one(
+    monkeypatch: pytest.MonkeyPatch, mpi: MpiInstall, word: str, held: int, state: SettingState
+) -> None:
+    name = "OMPI_MCA_size" if mpi is OPENMPI else "MPIR_CVAR_SIZE"
+    own = name.removeprefix("OMPI_MCA_")
+
+    def ask(rows: Sequence[EnvRow], initialise: bool) -> Completed:
+        given = any(row.name == name for row in rows)
+        return ended(listed(control(own, held if given else 4096)))
+
+    monkeypatch.setattr(effects, "choose_tool", lambda *_: Path("mpigraft-vars"))
+    monkeypatch.setattr(effects, "variable_asker", lambda *_: ask)
+    assert states(configuration(mpi, **{name: word})) == {name: state}
+
+
 def test_a_name_with_its_parts_in_another_order_is_unknown(say: Callable[..., None]) -> None:
     say({"pml": ""})
     one = configuration(OPENMPI, MCA_OMPI_pml="ob1", MY_OWN="1")

@@ -34,6 +34,7 @@ from mpigraft.evidence.variables.query import (
     answer_variables,
     beginnings_of,
     environment_names,
+    is_held,
     is_taken,
     reports_default,
     variable_asker,
@@ -172,7 +173,8 @@ class _Signs:
             return SettingEffect(row.name, SettingState.OVERRIDDEN, f"{held}, from {last.source}")
         if not is_taken(self.mpi, entry, row):
             return SettingEffect(row.name, SettingState.REFUSED, held)
-        if row.source == "file":  # its name is held; whether its rules were taken is not visible
+        # A file's name is held, whether its rules were taken is not visible; a number for a name.
+        if row.source == "file" or not is_held(entry, row.value or ""):
             return SettingEffect(row.name, SettingState.READ, held)
         return SettingEffect(row.name, SettingState.IN_EFFECT, held)
 

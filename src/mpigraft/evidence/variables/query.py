@@ -7,6 +7,7 @@ lines of files say by whom; where nobody did, the MPI made it of something else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from mpigraft.core import env
 from mpigraft.core.errors import LaunchFailed
 from mpigraft.core.model import EnvRow, Family, Finding, Machine, MpiInstall, Scope
+from mpigraft.core.numbers import read_size
 from mpigraft.core.process import Completed, clean, run_command
 from mpigraft.core.text import did_you_mean, join_some
 from mpigraft.evidence.variables.listing import Key, Listing, Value, Variable, parse
@@ -45,6 +47,8 @@ NO_FILES = {
 SWITCHED = frozenset({PARAMETERS, "mca_param_files"})
 SETS = re.compile(r"\s*([\w.-]+)\s*=\s*(.*?)\s*")  # a line of such a file
 TRUTH = ((0, "false"), (1, "true"))
+TRUE = {"yes": 1, "enabled": 1, "y": 1, "no": 0, "disabled": 0, "n": 0}
+NUMBER = re.compile(r"[-+]?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,12 +347,31 @@ def reports_default(mpi: MpiInstall, variable: Variable) -> bool:
     return mpi.family not in OPEN and variable.type == "text"
 
 
-def is_taken(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
-    """Return whether a value shows that the row was read, or cannot show it; also where the row
-    says what was the default, in one of the ways that a user may write it."""
+def is_held(entry: VariableEntry, word: str) -> bool:
+    """Return whether the value is what a word says, in one of the ways that a user may write it:
+    also a number with a unit, and a name of a number."""
     value, variable = entry.value, entry.variable
     words = {str(value), variable.word(value), *(w for n, w in variable.choices if n == value)}
-    return entry.differs or row.value in words or reports_default(mpi, variable)
+    if word.casefold() in {one.casefold() for one in words}:
+        return True
+    for read in (read_size, _whole, float):
+        with contextlib.suppress(ValueError):
+            return read(word) == value
+    return variable.choices == TRUTH and TRUE.get(word.casefold()) == value
+
+
+def _whole(word: str) -> int:
+    return int(word, 0)
+
+
+def is_taken(mpi: MpiInstall, entry: VariableEntry, row: EnvRow) -> bool:
+    """Return whether a value shows that the row was read, or cannot show it: MPICH has numbers for
+    names. A number that differs from the default is no sign by itself: Open MPI 5.0.11 makes 0 of
+    `abc`, and a large one of -5."""
+    if reports_default(mpi, entry.variable) or is_held(entry, row.value or ""):
+        return True
+    name = mpi.family not in OPEN and not NUMBER.match(row.value or "")
+    return entry.differs and (name or entry.variable.type == "text")
 
 
 def _odd(mpi: MpiInstall, entries: tuple[VariableEntry, ...]) -> Iterator[Finding]:
