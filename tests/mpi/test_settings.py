@@ -109,6 +109,8 @@ def test_a_campaign_has_an_arm_for_each_setting(fresh_home: Path, tmp_path: Path
     store = ("--store", tmp_path / "store")
     words = (*SM, "--layout", "1x2", "--rounds", "6", "--name", "arms")
     eager = ("--setting", "eager:OMPI_MCA_btl_sm_eager_limit=8192")
+    planned = mpigraft(*store, "bench", file, *SHORT, *words, *eager, "--dry-run", "--full")
+    assert {"copy", str(rules)} <= {*planned.stdout.split()}
     done = mpigraft(*store, "bench", file, *SHORT, *words, *eager)
     assert done.returncode == 0, done.stderr
     told = json.loads(mpigraft(*store, "results", "show", "arms", "--json").stdout)

@@ -68,6 +68,7 @@ def campaign_plan_lines(
         for row in (*modules, *configuration.rows):
             value = "(dropped)" if row.value is None else row.value
             lines.append(f"    {row.scope}: {row.name}={value}  [{row.source}]")
+        lines += _setting_lines(planned, configuration)
         for start in planned.starts:
             if start.configuration.key == configuration.key:
                 lines += _start_lines(planned, start, configuration)
@@ -75,6 +76,20 @@ def campaign_plan_lines(
     first = [s for s in steps if s.round == 0]
     lines.append("first round: " + ", ".join(map(_launch, first)))
     return [env.redact(line) for line in lines]
+
+
+def _setting_lines(planned: Campaign, configuration: Configuration) -> Iterator[str]:
+    """Yield the files and launcher options of a setting, and the states of its variables."""
+    setting = configuration.setting
+    if setting is None:
+        return
+    source = f"[setting {setting.name}]"
+    for one in setting.files:
+        yield f"    rank: {one.variable}=a copy of {one.path}  {source}"
+    if setting.launcher:
+        yield f"    launcher: {shlex.join(setting.launcher)}  {source}"
+    for effect in planned.effects.get(configuration.key, ()):
+        yield f"    {effect.variable}: {effect.state} ({effect.sign})"
 
 
 def campaign_plan_screen(
